@@ -102,7 +102,7 @@ pub fn load(name: &str) -> Result<Campaign> {
             return CampaignError::BadFile {
                 source_name: name.to_owned(),
                 why: format!(
-                    "no such file, and no campaign of that name{near}; there is {}",
+                    "no such file and no campaign of that name{near}; known: {}",
                     names()
                 ),
             };

@@ -35,7 +35,7 @@ pub(crate) fn campaign(campaign: &Campaign) -> Result<(), Complaint> {
                 "half_width_share" => "0.000001 to 1",
                 _ => "1 to 1000",
             };
-            return Err((None, format!("stop.{name}: {bounds} are possible")));
+            return Err((None, format!("stop.{name}: must be {bounds}")));
         }
     }
     if campaign.blocks.is_empty() {
@@ -57,10 +57,7 @@ pub(crate) fn campaign(campaign: &Campaign) -> Result<(), Complaint> {
         for column in &table.columns {
             let rows = table.arms.is_some();
             if column.arm.is_none() && !rows {
-                return Err(named(format!(
-                    "column {:?}: it names no arm",
-                    column.heading
-                )));
+                return Err(named(format!("column {:?} names no arm", column.heading)));
             }
             let first = block.arms.first().map_or("", |arm| arm.get_ref().as_str());
             figure(block, &column.figure(first)).map_err(named)?;
@@ -75,7 +72,7 @@ pub(crate) fn campaign(campaign: &Campaign) -> Result<(), Complaint> {
                 .any(|column| column.heading == goal.heading)
             {
                 return Err(named(format!(
-                    "a goal for {:?}, which no column is called",
+                    "a goal for {:?}, but no column has that heading",
                     goal.heading
                 )));
             }
@@ -111,7 +108,7 @@ pub(crate) fn campaign(campaign: &Campaign) -> Result<(), Complaint> {
                 let near = did_you_mean(name, known);
                 return Err((
                     None,
-                    format!("sentence: {{{asked}}} is no value of it{near}"),
+                    format!("sentence: there is no value {{{asked}}}{near}"),
                 ));
             }
         }
@@ -123,16 +120,17 @@ pub(crate) fn campaign(campaign: &Campaign) -> Result<(), Complaint> {
 fn over_points(table: &Table) -> Result<(), String> {
     let many = table.columns.iter().filter(|column| column.over.is_some());
     if ![0, table.columns.len()].contains(&many.count()) {
-        return Err("either all columns say what of the points they show (points), or none".into());
+        return Err("either all columns have `points`, or none".into());
     }
     match table.worst {
         Some(0) => Err("worst: at least 1 is needed".into()),
         Some(_) if table.is_over_points() || table.across.is_some() || table.arms.is_some() => Err(
-            "worst: its rows are points, so it has no `across`, no `arms`, and no column of many points"
+            "worst: each row is one point, so `across`, `arms` and columns over many points are \
+             not possible"
                 .into(),
         ),
         Some(_) if table.deciding().is_none() => {
-            Err("worst: the bound of a column decides, and there is none".into())
+            Err("worst: it ranks points by a column's bound, but no column has one".into())
         }
         _ => Ok(()),
     }
@@ -185,7 +183,7 @@ fn block(campaign: &Campaign, block: &Block) -> Result<(), Complaint> {
         if values.all().is_empty() {
             return Err((
                 Some(name.span().start),
-                format!("{text}: no value, so there is no cell"),
+                format!("{text}: it has no values, so there are no cells"),
             ));
         }
     }
@@ -210,9 +208,7 @@ fn block(campaign: &Campaign, block: &Block) -> Result<(), Complaint> {
         .map(|values| values.all().len())
         .fold(1_usize, usize::saturating_mul);
     if product > POINTS_MAX {
-        return Err(named(format!(
-            "more than {POINTS_MAX} points, which is the most"
-        )));
+        return Err(named(format!("more than {POINTS_MAX} points, the maximum")));
     }
     let factors = block.factors.keys().map(toml::Spanned::get_ref);
     let known: BTreeSet<&String> = factors.collect();
@@ -237,7 +233,7 @@ fn block(campaign: &Campaign, block: &Block) -> Result<(), Complaint> {
         let left = points::names_in(&first.bench);
         if let Some((_, name)) = left.iter().find(|(_, name)| !GIVEN.contains(name)) {
             return Err(named(format!(
-                "{{{name}}}: no value of that name at every point, or one that names itself"
+                "{{{name}}}: some point has no value of that name, or the value refers to itself"
             )));
         }
         cell(&first).map_err(named)?;
@@ -346,7 +342,7 @@ fn has_values(block: &Block, condition: &Where) -> Result<(), String> {
             if !possible.contains(value.0.as_str()) {
                 let possible: Vec<&str> = possible.into_iter().collect();
                 return Err(format!(
-                    "where: {name} is never {}; it is {}",
+                    "where: {name} is never {}; possible values: {}",
                     value.0,
                     possible.join(", ")
                 ));
@@ -432,7 +428,7 @@ pub(crate) fn cell(cell: &Cell) -> Result<(), String> {
         }
     }
     if cell.arms.is_empty() || shlex::split(&cell.bench).is_none_or(|words| words.is_empty()) {
-        return Err("it has no arm, or no benchmark".to_owned());
+        return Err("it has no arms or no benchmark".to_owned());
     }
     place.check(cell)
 }
@@ -478,10 +474,7 @@ pub(crate) fn figure(block: &Block, shown: &Figure) -> Result<(), String> {
         shown.minus.is_some(),
     ];
     if bases.into_iter().filter(|is_given| *is_given).count() > 1 {
-        return Err(
-            "a figure is a ratio (to or to_best_of) or a difference (minus), not two of them"
-                .into(),
-        );
+        return Err("a figure can have only one of to, to_best_of and minus".into());
     }
     let known = || block.arms.iter().map(|arm| arm.get_ref().as_str());
     for name in [Some(&shown.arm), shown.to.as_ref(), shown.minus.as_ref()]

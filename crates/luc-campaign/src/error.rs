@@ -25,7 +25,8 @@ pub enum CampaignError {
     #[error("{}: {why}", path.display())]
     BadFolder { path: PathBuf, why: String },
     /// Another run uses the folder.
-    #[error("{}: another run of a campaign is under way there; wait for its end, or choose another --out", path.display())]
+    #[error("{}: another campaign run is using this folder; wait until it ends, or choose another \
+             --out", path.display())]
     Busy { path: PathBuf },
     /// The place cannot measure at all: what it lacks, and how to get that.
     #[error("{place}: {why}")]
@@ -37,7 +38,7 @@ pub enum CampaignError {
     #[error("{backend}: {why}")]
     Backend { backend: &'static str, why: String },
     /// A signal came.
-    #[error("interrupted; what was measured is kept, and the same command goes on from there")]
+    #[error("interrupted; results so far are kept, and the same command resumes")]
     Interrupted,
     /// The host refused an operation.
     #[error(transparent)]

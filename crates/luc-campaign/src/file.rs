@@ -338,7 +338,9 @@ impl TryFrom<String> for Over {
             "min" => Ok(Self::Percentile(0.0)),
             "max" => Ok(Self::Percentile(100.0)),
             other => percentile(other).map(Self::Percentile).ok_or_else(|| {
-                format!("points {text:?}: count, mean, min, max, or p1 and the like is needed")
+                format!(
+                    "points {text:?}: must be count, mean, min, max, or a percentile such as p99"
+                )
             }),
         }
     }

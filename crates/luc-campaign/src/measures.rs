@@ -28,7 +28,7 @@ pub const ALL: &[Measure] = &[
     },
     Measure {
         name: "bad_share",
-        help: "share that the benchmark calls bad: writes delayed, two commits, blocked",
+        help: "share that the benchmark counts as bad: delayed writes, two commits, blocked calls",
         of: |arm, _| arm.report.outcome.found().figures().bad_share,
         form: number::percent,
     },
@@ -70,7 +70,7 @@ pub const ALL: &[Measure] = &[
     },
     Measure {
         name: "writes_delayed_share",
-        help: "share of metadata changes that slept, by LUC's own count",
+        help: "share of metadata changes that slept, as LUC counted them",
         of: |arm, _| {
             let count = |name| arm.counters.get(name).copied();
             let handles = count("handles").filter(|handles| *handles > 0)?;
@@ -80,7 +80,7 @@ pub const ALL: &[Measure] = &[
     },
     Measure {
         name: "write_delay_mean_ms",
-        help: "mean sleep of such a change, by LUC's own count",
+        help: "mean sleep of such a change, as LUC counted it",
         of: |arm, _| {
             let count = |name| arm.counters.get(name).copied();
             let delayed = count("writes_delayed").filter(|delayed| *delayed > 0)?;
@@ -96,7 +96,7 @@ pub const ALL: &[Measure] = &[
     },
     Measure {
         name: "write_calls_delayed_share",
-        help: "recorded: share of calls of write that waited for metadata under commit",
+        help: "recorded: share of write calls that waited for metadata being committed",
         of: |arm, _| recorded(arm, "writes_delayed_share"),
         form: number::percent,
     },
@@ -114,19 +114,19 @@ pub const ALL: &[Measure] = &[
     },
     Measure {
         name: "user_share",
-        help: "time of all processors in programs over the time of the measurement, by ticks",
+        help: "user time of all processors over the time of the measurement, by ticks",
         of: |arm, _| of_elapsed(arm, arm.report.cpu_user_ns?),
         form: number::percent,
     },
     Measure {
         name: "kernel_share",
-        help: "the same in the kernel",
+        help: "kernel time of all processors over the time of the measurement, by ticks",
         of: |arm, _| of_elapsed(arm, arm.report.cpu_kernel_ns?),
         form: number::percent,
     },
     Measure {
         name: "instructions_per_cycle",
-        help: "of all processors, by their own counters",
+        help: "instructions per cycle of all processors, by their own counters",
         of: |arm, _| {
             share(
                 arm.report.hardware?.instructions,
@@ -155,7 +155,7 @@ pub const ALL: &[Measure] = &[
     },
     Measure {
         name: "foretold_gain",
-        help: "the gain of the main figure that `luc trace model` foretells for LUC",
+        help: "the gain in the main figure that `luc trace model` predicts for LUC",
         of: |arm, _| {
             let of = if matches!(arm.report.outcome, Outcome::WriteDelay(_)) {
                 "writes_gain"

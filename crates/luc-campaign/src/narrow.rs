@@ -39,7 +39,7 @@ impl Part {
             if !names.contains(name) {
                 let near = did_you_mean(name, names.iter().map(String::as_str));
                 return Err(bad(format!(
-                    "no block {name}{near}; there is {}",
+                    "no block {name}{near}; known: {}",
                     names.join(", ")
                 )));
             }

@@ -56,7 +56,7 @@ pub fn run(
             return Err(CampaignError::Backend {
                 backend: backend.name(),
                 why: format!(
-                    "{} came back without a result and without a failure",
+                    "{} has neither a result nor a failure after it was measured",
                     places::shown(lost)
                 ),
             });
@@ -76,7 +76,7 @@ fn read(store: &Store, progress: &dyn Progress) -> Result<Results> {
     let results = store.read()?;
     for path in &results.damaged {
         progress.note(&format!(
-            "{} is damaged; its cell is measured again",
+            "{} is damaged; measuring its cell again",
             path.display()
         ));
     }

@@ -142,7 +142,7 @@ impl<'a> Shown<'a> {
         let failures = tables::failures(reasons);
         let rule = &self.campaign.stop;
         let intervals = format!(
-            "Intervals are Student's t, {}%; ratios are paired, each pair of one boot.",
+            "Intervals are Student's t at {}%; ratios are paired, each pair from one boot.",
             rule.confidence * 100.0
         );
         let about = self.campaign.about.trim();
@@ -310,7 +310,7 @@ pub(crate) fn with_ends(
         Some((low, high)) if high > low => {
             let most = low.abs().max(high.abs());
             if mean != 0.0 && most > ENDS_SHOWN * mean.abs() {
-                return format!("{shown} (or any other)");
+                return format!("{shown} (interval too wide)");
             }
             format!("{shown} ({} to {})", form(low), form(high))
         }

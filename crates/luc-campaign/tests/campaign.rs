@@ -256,7 +256,7 @@ fn a_missed_bound_is_told() {
     assert!(
         document
             .verdict
-            .contains("2 of 4 figures were reached; missed: 2.")
+            .contains("2 of 4 figures reached their bounds; missed: 2.")
     );
 }
 
@@ -279,7 +279,11 @@ fn a_bound_within_the_interval_is_open() {
             open: 2
         }
     );
-    assert!(document.verdict.contains("open, as intervals are wide: 2."));
+    assert!(
+        document
+            .verdict
+            .contains("open because the intervals are wide: 2.")
+    );
 }
 
 #[test]
@@ -358,7 +362,7 @@ fn mistakes_are_told_with_their_place() {
         (
             "[\"4ms:1\", \"1ms:64\"]",
             "[]",
-            "disk: no value, so there is no cell",
+            "disk: it has no values, so there are no cells",
         ),
         ("\"4ms:1\", \"1ms:64\"", "\"4mz:1\"", "disk \"4mz:1\""),
         ("kernel = [\"6.12\"]", "kernel = [\"6.13\"]", "6.13"),
@@ -393,15 +397,11 @@ fn mistakes_are_told_with_their_place() {
             "--threads '{threads}",
             "a quote is not closed",
         ),
-        (
-            "repeats_max = 6",
-            "repeats_max = 0",
-            "1 to 1000 are possible",
-        ),
+        ("repeats_max = 6", "repeats_max = 0", "must be 1 to 1000"),
         (
             "{best.threads}",
             "{bets.threads}",
-            "is no value of it; did you mean best?",
+            "there is no value {bets.threads}; did you mean best?",
         ),
         (
             "where = { disk = \"4ms:1\" }",
@@ -411,7 +411,7 @@ fn mistakes_are_told_with_their_place() {
         (
             "heading = \"ratio\", where",
             "heading = \"rate\", where",
-            "which no column is called",
+            "but no column has that heading",
         ),
     ] {
         let error = complaint(from, to);

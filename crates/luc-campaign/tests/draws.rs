@@ -277,19 +277,23 @@ fn mistakes_are_told() {
         (
             "{ seconds = 2 }",
             "{ seconds = \"{seconds}\" }",
-            "{seconds}: no value",
+            "{seconds}: some point has no value",
         ),
         (
             "{ seconds = 2 }",
             "{ where = { threads = 1 }, seconds = 2 }",
-            "{seconds}: no value",
+            "{seconds}: some point has no value",
         ),
-        ("\"p25\"", "\"p200\"", "count, mean, min, max, or p1"),
+        (
+            "\"p25\"",
+            "\"p200\"",
+            "count, mean, min, max, or a percentile",
+        ),
         ("worst = 3", "worst = 0", "at least 1"),
         (
             "worst = 3",
             "worst = 3\nacross = \"vcpus\"",
-            "its rows are points",
+            "each row is one point",
         ),
         (
             "[\"stock\", \"age\"]",
@@ -299,7 +303,7 @@ fn mistakes_are_told() {
         (
             "to_best_of = [\"stock\", \"age\"]",
             "to_best_of = [\"age\"], to = \"stock\"",
-            "a figure is a ratio",
+            "only one of to, to_best_of and minus",
         ),
     ] {
         let text = LARGE.replacen(from, to, 1);

@@ -182,7 +182,7 @@ impl FromStr for DiskSpec {
         let head = parts.next().unwrap_or_default();
         let mut disk = if head.starts_with(|c: char| c.is_ascii_alphabetic()) {
             let mut device = Spec::new(head)
-                .map_err(|why| bad(&format!("{head:?} is no latency, and {why}")))?;
+                .map_err(|why| bad(&format!("{head:?} is not a latency, and {why}")))?;
             while let Some(part) = parts.next_if(|part| part.contains('=')) {
                 device.change(part).map_err(|why| bad(&why.to_string()))?;
             }
@@ -190,13 +190,13 @@ impl FromStr for DiskSpec {
         } else {
             let latency_ns = parse_latency_ns(head).ok_or_else(|| {
                 bad(&format!(
-                    "{head:?} is no latency with a unit (ns, us, ms, s)"
+                    "{head:?} is not a latency with a unit (ns, us, ms, s)"
                 ))
             })?;
             let depth = parts.next().ok_or_else(|| bad("the depth is missing"))?;
             let depth = depth
                 .parse()
-                .map_err(|_| bad(&format!("{depth:?} is no depth")))?;
+                .map_err(|_| bad(&format!("{depth:?} is not a depth")))?;
             Self::new(latency_ns, depth)
         };
         mount_opts.clone_into(&mut disk.mount_opts);
@@ -321,9 +321,9 @@ mod tests {
             assert_eq!(disk.to_string(), preset.name);
         }
         let error = "nvme:speed=1".parse::<DiskSpec>().unwrap_err().to_string();
-        assert!(error.contains("no knob is called 'speed'; there are: queue_requests,"));
+        assert!(error.contains("no knob is named 'speed'; available: queue_requests,"));
         let error = "floppy".parse::<DiskSpec>().unwrap_err().to_string();
-        assert!(error.contains("no preset is called 'floppy'; there are: hdd-7200,"));
+        assert!(error.contains("no preset is named 'floppy'; available: hdd-7200,"));
     }
 
     #[test]

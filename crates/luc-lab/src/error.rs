@@ -44,7 +44,9 @@ pub enum LabError {
         known: String,
     },
     /// A kernel that is built from sources is not built yet.
-    #[error("kernel {name} is not built here yet; `luc lab debug-kernel {name}` does it, once")]
+    #[error(
+        "kernel {name} is not built here yet; build it once with `luc lab debug-kernel {name}`"
+    )]
     NotBuilt {
         /// Name in the list of kernels.
         name: String,

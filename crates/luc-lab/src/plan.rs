@@ -175,7 +175,7 @@ pub fn check_cells(cells: &[Cell]) -> Result<(), LabError> {
             || !cell.name.chars().all(legal)
         {
             return bad(
-                "names are 1 to 100 letters, digits or ._=+-@, and do not begin with a dot",
+                "a name must be 1 to 100 letters, digits or ._=+-@, and must not begin with a dot",
             );
         }
         if !names.insert(&cell.name) {
@@ -192,7 +192,10 @@ pub fn check_cells(cells: &[Cell]) -> Result<(), LabError> {
                 .iter()
                 .any(|(name, value)| bad_name(name) || has_nul(value))
         {
-            return bad("commands and environment must not hold NUL bytes, nor names a '='");
+            return bad(
+                "commands and environment must not contain NUL bytes, and variable names must not \
+                 contain '='",
+            );
         }
         if cell.disks.len() > 32 {
             return bad("at most 32 disks");

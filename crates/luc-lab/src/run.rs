@@ -120,24 +120,24 @@ impl RunSpec {
         plan::check_cells(&self.cells)?;
         let bad = |what: &str, why: &str| Err(LabError::bad_input(what, why));
         if !(1..=64).contains(&self.vcpus) {
-            return bad("processors", "1 to 64 are possible");
+            return bad("processors", "must be 1 to 64");
         }
         if self.kernel_cmdline_extra.contains(['\n', '\0']) {
             return bad("kernel command line", "it must be one line");
         }
         // Disks are sparse: only written data takes memory.
         if self.memory_mib < MEMORY_MIB_MIN {
-            let why = format!("at least {MEMORY_MIB_MIN} MiB are needed");
+            let why = format!("must be at least {MEMORY_MIB_MIN} MiB");
             return bad(&format!("memory of {} MiB", self.memory_mib), &why);
         }
         if self.count_lines && self.virtual_time {
             return bad(
                 "counting lines",
-                "QEMU tells no processors apart in virtual time",
+                "QEMU cannot tell processors apart in virtual time",
             );
         }
         if self.luc_module_load.is_some() && self.luc_module.is_none() {
-            return bad("module", "there is none to load");
+            return bad("module", "no module was given to load");
         }
         Ok(())
     }
@@ -248,7 +248,7 @@ pub fn run(spec: &RunSpec, progress: &mut dyn Progress) -> Result<RunResult> {
         let finished = watch(&mut vm, spec, progress);
         match &finished {
             Err(error) if starts < STARTS && !spec.virtual_time && error.is_qemus_own() => {
-                progress.note(&format!("QEMU failed, and is started again: {error}"));
+                progress.note(&format!("QEMU failed; starting it again: {error}"));
             }
             _ => break (vm, finished, begin.elapsed()),
         }

@@ -202,7 +202,7 @@ impl Server {
         if !status.success() || !keys.is_empty() {
             let asked = keys
                 .first()
-                .map(|(text, _)| format!(", which never said {text:?}"));
+                .map(|(text, _)| format!(", which never printed {text:?}"));
             return Err(LabError::NoResults {
                 progress: format!("a server{}", asked.unwrap_or_default()),
                 qemu: format!("{}, {status}", log::tail(&vm.errors(), 3)),

@@ -89,7 +89,7 @@ pub fn with_tmpfs(options: &str, body: impl FnOnce(&Path)) {
             let why = why.lines().next().unwrap_or_default();
             return skip(test, &format!("needs root: {why}"));
         }
-        Err(error) => return skip(test, &format!("mount does not run: {error}")),
+        Err(error) => return skip(test, &format!("cannot run mount: {error}")),
     }
     let result = catch_unwind(AssertUnwindSafe(|| body(dir.path())));
     let status = Command::new("umount").arg(dir.path()).status();

@@ -67,7 +67,7 @@ const VERDICT: Toy = Toy {
         (
             "crates/luc-model/src/diagnosis/evidence.rs",
             "    Unclear,\n",
-            "    /// Writes take their time without waiting for a commit.\n    Toy,\n",
+            "    /// Writes take long without waiting for a commit.\n    Toy,\n",
         ),
     ],
 };

@@ -20,7 +20,8 @@ pub fn make(wishes: &Wishes) -> Result<Box<dyn Backend>> {
     if wishes.engine.is_some() {
         return Err(CampaignError::Backend {
             backend: NAME,
-            why: "options for a cluster were given, and this machine is none; name one with --on"
+            why: "the options are for a cluster, but cells run on this machine; name a back-end \
+                  with --on"
                 .to_owned(),
         });
     }

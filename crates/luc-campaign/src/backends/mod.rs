@@ -76,7 +76,7 @@ pub const ALL: &[Row] = &[
     },
     Row {
         name: slurm::NAME,
-        help: "Jobs of Slurm; the results must lie on a file system that its nodes share",
+        help: "Slurm jobs; the results must be on a file system that the nodes share",
         make: slurm::make,
     },
 ];

@@ -156,7 +156,7 @@ impl<'a> Wave<'a> {
         if setup.scratch.is_some() {
             return Err(CampaignError::Backend {
                 backend: NAME,
-                why: "--device names a device of one machine, and jobs run on any".to_owned(),
+                why: "--device names a device of one machine, but jobs may run on any".to_owned(),
             });
         }
         let engine = wishes.engine.clone().unwrap_or_default();
@@ -262,7 +262,7 @@ impl<'a> Wave<'a> {
     fn away(&mut self, trouble: &Trouble, board: &mut Board<'_>) -> Result<()> {
         if !std::mem::replace(&mut self.is_away, true) {
             board.note(&format!(
-                "slurm does not answer ({}); asking again every {} s; jobs go on meanwhile",
+                "slurm does not answer ({}); retrying every {} s; jobs keep running",
                 trouble.why(),
                 self.poll().as_secs()
             ));
@@ -312,7 +312,7 @@ impl<'a> Wave<'a> {
         }
         if !self.tasks.is_empty() {
             board.note(&format!(
-                "slurm still has {} of a former run; they are waited for",
+                "slurm still has {} of an earlier run; waiting for them",
                 tasks(self.tasks.len())
             ));
         }
@@ -503,7 +503,7 @@ impl<'a> Wave<'a> {
                 let shown = places::shown(wanted.cell);
                 if wanted.tries < TRIES_MAX {
                     board.note(&format!(
-                        "the job of {shown} left no result ({how}); it is submitted again"
+                        "the job of {shown} left no result ({how}); submitting it again"
                     ));
                     self.todo.push_back(task.cell);
                 } else {
@@ -535,7 +535,7 @@ impl<'a> Wave<'a> {
         let log = String::from_utf8_lossy(&log[log.len().saturating_sub(LOG_BYTES)..]);
         let said = match log.lines().rfind(|line| !line.trim().is_empty()) {
             Some(last) => last.trim().to_owned(),
-            None => "it printed nothing; is the folder there on the nodes?".to_owned(),
+            None => "it printed nothing; do the nodes see the folder?".to_owned(),
         };
         let why = format!(
             "the job ended without a result, {} times ({how}): {said}",

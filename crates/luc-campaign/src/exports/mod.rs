@@ -94,7 +94,7 @@ pub(crate) fn source_words(source: &Path) -> Result<String> {
 pub(crate) fn quoted(path: &Path) -> Result<String> {
     let bad = |why: &dyn Display| CampaignError::BadFolder {
         path: path.to_owned(),
-        why: format!("a script cannot name it: {why}"),
+        why: format!("a script cannot refer to it: {why}"),
     };
     let text = path.to_str().ok_or_else(|| bad(&"it is not UTF-8"))?;
     let quoted = shlex::try_quote(text).map_err(|error| bad(&error))?;

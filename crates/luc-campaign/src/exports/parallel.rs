@@ -13,7 +13,7 @@ impl Format for Parallel {
     }
 
     fn help(&self) -> &'static str {
-        "A line of the shell for each cell: `parallel < FILE`, `xargs -d '\\n' -n 1 sh -c < FILE`"
+        "One shell command per cell: `parallel < FILE`, `xargs -d '\\n' -n 1 sh -c < FILE`"
     }
 
     fn text(&self, export: &Export<'_>) -> Result<String> {
@@ -23,7 +23,7 @@ impl Format for Parallel {
         for missing in &export.missing {
             let key = missing.cell.key();
             let key = shlex::try_quote(&key).map_err(|error| CampaignError::BadKey {
-                why: format!("no shell can be given it: {error}"),
+                why: format!("it cannot be passed to a shell: {error}"),
             })?;
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{program} campaign cell {key} --out {dir}{source}");

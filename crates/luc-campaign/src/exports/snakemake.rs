@@ -76,6 +76,6 @@ fn word(path: &Path) -> Result<&str> {
     let text = path.to_str().filter(|text| !text.contains(['{', '}']));
     text.ok_or_else(|| CampaignError::BadFolder {
         path: path.to_owned(),
-        why: "a Snakefile cannot name it: it is not UTF-8, or holds a brace".to_owned(),
+        why: "a Snakefile cannot refer to it: it is not UTF-8, or contains a brace".to_owned(),
     })
 }

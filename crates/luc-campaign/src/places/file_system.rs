@@ -10,7 +10,7 @@ pub const FS: Factor = Factor {
     help: "file system: ext4, ext4-nojournal, ext3, ext2",
     default: Some("ext4"),
     check: |text| match kind_of(text) {
-        Some(FsType::None) | None => Err("ext4, ext4-nojournal, ext3 and ext2 are possible".into()),
+        Some(FsType::None) | None => Err("must be ext4, ext4-nojournal, ext3 or ext2".into()),
         Some(_) => Ok(()),
     },
 };

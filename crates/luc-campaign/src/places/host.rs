@@ -49,14 +49,14 @@ const RULES: &str = "1";
 fn off_or_as_is(text: &str) -> std::result::Result<(), String> {
     match text {
         "off" | AS_IS => Ok(()),
-        _ => Err("off and as-is are possible".into()),
+        _ => Err("must be off or as-is".into()),
     }
 }
 
 const FACTORS: &[Factor] = &[
     Factor {
         name: "frequency_khz",
-        help: "frequency of every processor, or as-is",
+        help: "frequency of every processor in kHz, or as-is",
         default: Some(AS_IS),
         check: |text| match text {
             AS_IS => Ok(()),
@@ -65,7 +65,7 @@ const FACTORS: &[Factor] = &[
     },
     Factor {
         name: "cores",
-        help: "processors that stay online, or all",
+        help: "number of processors that stay online, or all",
         default: Some("all"),
         check: |text| match text {
             "all" => Ok(()),
@@ -80,7 +80,7 @@ const FACTORS: &[Factor] = &[
     },
     Factor {
         name: "smt",
-        help: "second threads of cores: off, or as-is",
+        help: "simultaneous multithreading (SMT): off, or as-is",
         default: Some("off"),
         check: off_or_as_is,
     },
@@ -162,7 +162,8 @@ impl PutBack {
     /// Describes it in one line.
     pub fn told(&self) -> String {
         if self.booted {
-            return "a run was killed before the machine was booted; nothing is left to put back"
+            return "a run was killed, but the machine has been rebooted since; there is nothing to \
+                    restore"
                 .into();
         }
         let mut parts = Vec::new();
@@ -171,9 +172,9 @@ impl PutBack {
         }
         parts.extend(self.values.iter().cloned());
         if parts.is_empty() {
-            parts.push("every value was as before".into());
+            parts.push("every value was already as before".into());
         }
-        format!("put back after a run that was killed: {}", parts.join(", "))
+        format!("restored after a killed run: {}", parts.join(", "))
     }
 }
 
@@ -200,8 +201,12 @@ impl Place for Host {
 
     fn versions(&self, cell: &Cell, setup: &Setup) -> Result<Versions> {
         let machine = Machine::new(setup.sysroot());
-        let release = kernel::release(&machine)
-            .map_err(|error| unavailable(format!("which kernel runs: {}", plain(&error))))?;
+        let release = kernel::release(&machine).map_err(|error| {
+            unavailable(format!(
+                "cannot tell which kernel is running: {}",
+                plain(&error)
+            ))
+        })?;
         let mut versions = BTreeMap::from([
             ("luc".to_owned(), env!("LUC_SOURCES").to_owned()),
             ("kernel".to_owned(), release.clone()),
@@ -238,7 +243,7 @@ impl Place for Host {
         let device = checked(&machine, cell, setup)?;
         let changes = plan::plan(&machine, &wanted(cell)).map_err(unavailable)?;
         if setup.sysroot() != Path::new("/") {
-            return Err(unavailable("there is no kernel behind a pretended tree"));
+            return Err(unavailable("a tree of files has no kernel to measure"));
         }
         store::write(
             &setup.out.join(DEVICE_FILE),
@@ -273,13 +278,14 @@ impl Place for Host {
 fn checked(machine: &Machine, cell: &Cell, setup: &Setup) -> Result<Device> {
     let Some(scratch) = &setup.scratch else {
         return Err(unavailable(
-            "it needs a device that may be overwritten; name it with `--device DEVICE --erase`",
+            "a device that may be overwritten is needed; name it with `--device DEVICE --erase`",
         ));
     };
     let device = scratch::checked(machine, scratch).map_err(unavailable)?;
     if sysfs::loaded(machine) {
         return Err(unavailable(
-            "the module luc is loaded, so no arm would be stock; `luc off --all --unload` first",
+            "the module luc is loaded, so no arm would be stock; run `luc off --all --unload` \
+             first",
         ));
     }
     let release = kernel::release(machine).unwrap_or_default();

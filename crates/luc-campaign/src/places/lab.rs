@@ -36,7 +36,7 @@ const FACTORS: &[Factor] = &[
         default: Some("1000"),
         check: |text| match text {
             "1000" | "500" | "250" | "125" | "62.5" | "31.25" => Ok(()),
-            _ => Err("1000, 500, 250, 125, 62.5 and 31.25 are possible".into()),
+            _ => Err("must be 1000, 500, 250, 125, 62.5 or 31.25".into()),
         },
     },
     Factor {
@@ -45,12 +45,12 @@ const FACTORS: &[Factor] = &[
         default: Some("virtual"),
         check: |text| match text {
             "virtual" | "host" => Ok(()),
-            _ => Err("virtual and host are possible".into()),
+            _ => Err("must be virtual or host".into()),
         },
     },
     Factor {
         name: "disk",
-        help: "as `luc lab run --disk` takes it: 4ms:1, hdd-7200",
+        help: "a disk as in `luc lab run --disk`: 4ms:1, hdd-7200",
         default: None,
         check: |text| disk(text).map(drop),
     },

@@ -134,7 +134,7 @@ pub trait Place: Sync {
 pub(crate) fn whole(text: &str, min: u64, max: u64) -> std::result::Result<(), String> {
     match text.parse::<u64>() {
         Ok(number) if (min..=max).contains(&number) => Ok(()),
-        _ => Err(format!("a whole number from {min} to {max} is needed")),
+        _ => Err(format!("must be a whole number from {min} to {max}")),
     }
 }
 

@@ -43,14 +43,14 @@ const FACTORS: &[Factor] = &[
     },
     Factor {
         name: "past_us",
-        help: "how far apart the tasks' virtual times are at most when a run begins, or `own`: by a \
+        help: "how far apart the tasks' virtual times are at most when a run starts, or `own`: one \
                request of the scheduler",
         default: Some(OWN),
         check: |text| past_ns(text).map(drop),
     },
     Factor {
         name: "kernel",
-        help: "whose rules: `luc sim run --help` lists them",
+        help: "kernel whose ext4 and scheduler to simulate: `luc sim run --help` lists them",
         default: Some(KERNELS[0].name),
         check: |text| {
             let found = kernel::named(text);
@@ -59,7 +59,7 @@ const FACTORS: &[Factor] = &[
     },
     Factor {
         name: "disk",
-        help: "as `luc sim run --disk` takes it: 4ms:1, hdd-7200, raid10:4:hdd-15k, nehalem-hdd",
+        help: "a disk as in `luc sim run --disk`: 4ms:1, hdd-7200, raid10:4:hdd-15k, nehalem-hdd",
         default: None,
         check: |text| {
             let parsed = text.parse::<DiskKind>();
@@ -77,13 +77,14 @@ const FACTORS: &[Factor] = &[
     },
     Factor {
         name: "journal",
-        help: "jbd2, or what could stand in its place: `luc sim run --help` lists them",
+        help: "jbd2, or an alternative to it: `luc sim run --help` lists them",
         default: Some("jbd2"),
         check: |text| journal(text, OWN, SIZE_MIB_DEFAULT).map(drop),
     },
     Factor {
         name: "journal_mib",
-        help: "size of its log, or `own`: what its kind has, and jbd2 on a disk of that size",
+        help: "size of its log in MiB, or `own`: the default of its kind, which for jbd2 depends \
+               on the disk's size",
         default: Some(OWN),
         check: |text| journal("jbd2", text, SIZE_MIB_DEFAULT).map(drop),
     },
@@ -108,7 +109,7 @@ fn journal(name: &str, mib: &str, disk_mib: u32) -> std::result::Result<Choice, 
         OWN | "" => None,
         mib => Some(
             mib.parse()
-                .map_err(|_| format!("{mib} is no number of MiB"))?,
+                .map_err(|_| format!("{mib} is not a number of MiB"))?,
         ),
     };
     Choice::on(name, mib, disk_mib).map_err(|error| error.to_string())
@@ -285,8 +286,8 @@ impl Watch {
             .map(Some)
             .ok_or_else(|| {
                 format!(
-                    "the simulator runs no commands; it stands in for `{RECORD}` with `luc trace \
-                     summary --json {{out}}` or `luc trace model --json {{out}}` behind it"
+                    "the simulator runs no commands; it only stands in for `{RECORD}` followed by \
+                     `luc trace summary --json {{out}}` or `luc trace model --json {{out}}`"
                 )
             })
     }

@@ -59,7 +59,7 @@ pub fn answer(
     let does = match first.sign {
         Sign::Helps => "helps",
         Sign::Hurts => "hurts",
-        Sign::Unclear => "does neither help nor hurt",
+        Sign::Unclear => "neither helps nor hurts",
     };
     Found {
         interval: Some(Interval {

@@ -14,7 +14,7 @@ pub(super) fn all(all: &Published, campaign: &Campaign) -> Result<(), String> {
         ("same_share", all.same_share),
     ] {
         if !(0.0..1.0).contains(&share) || share == 0.0 {
-            return Err(format!("{name}: above 0 and below 1 is possible"));
+            return Err(format!("{name}: must be above 0 and below 1"));
         }
     }
     for factor in all.quick.fits.keys() {
@@ -31,7 +31,7 @@ pub(super) fn all(all: &Published, campaign: &Campaign) -> Result<(), String> {
     for figure in &all.figures {
         for id in std::iter::once(&figure.id).chain(&figure.also) {
             if !seen.insert(id) {
-                return Err(format!("figure {id}: there are two of that name"));
+                return Err(format!("figure {id}: the name is used twice"));
             }
             let letter = id.get(..1).unwrap_or_default();
             if !all.documents.contains_key(letter) || id.len() < 2 {
@@ -39,7 +39,7 @@ pub(super) fn all(all: &Published, campaign: &Campaign) -> Result<(), String> {
             }
         }
         if figure.claims.is_empty() {
-            return Err(format!("figure {}: it has no claim", figure.id));
+            return Err(format!("figure {} has no claim", figure.id));
         }
         for claim in &figure.claims {
             self::claim(claim, campaign)
@@ -58,27 +58,27 @@ fn claim(claim: &Claim, campaign: &Campaign) -> Result<(), String> {
         return Err("a number or a side is needed".into());
     }
     if claim.published == Some(claim.none()) {
-        return Err("the number is no effect; say side = \"same\"".into());
+        return Err("the number means no effect; use side = \"same\"".into());
     }
     if claim.level && (claim.published.is_none() || claim.side.is_some()) {
-        return Err("a level has a number and no side".into());
+        return Err("a level needs a number and must not have a side".into());
     }
     let is_bare = matches!(
         claim.side,
         Some(Side::Same | Side::NotBelow | Side::NotAbove)
     );
     if is_bare && claim.published.is_some() {
-        return Err("this side has no number".into());
+        return Err("this side does not allow a number".into());
     }
     let Some(figure) = &claim.of else {
         return match claim.poles {
             Some(_) if claim.unit == Unit::Times => Ok(()),
-            Some(_) => Err("poles are judged beside 1: unit = \"times\"".into()),
+            Some(_) => Err("poles are compared with 1, so they need unit = \"times\"".into()),
             None => Err("of or poles is needed".into()),
         };
     };
     if claim.poles.is_some() {
-        return Err("of and poles: one of them".into());
+        return Err("of and poles exclude each other".into());
     }
     let Some(block) = campaign.block(&claim.block) else {
         let all = campaign.blocks.iter().map(|block| block.name.get_ref());
@@ -97,22 +97,22 @@ fn claim(claim: &Claim, campaign: &Campaign) -> Result<(), String> {
         (claim.take == Take::RiseEnds || figure.to.is_some()) == (claim.unit == Unit::Times)
     };
     if !unit_fits {
-        return Err("the unit is not that of the figure".into());
+        return Err("the unit does not match the figure".into());
     }
     if (claim.take.is_plain() || !claim.causes.is_empty())
         && (figure.to.is_some() || figure.minus.is_some())
     {
-        return Err("this is of one arm's own values".into());
+        return Err("this take uses one arm's own values, without to or minus".into());
     }
     for name in &claim.causes {
         crate::measures::check(name)?;
     }
     match &claim.over {
         Some(factor) if !has(block, factor) => {
-            return Err(format!("over: no factor {factor} of the block"));
+            return Err(format!("over: the block has no factor {factor}"));
         }
         over if over.is_some() != claim.take.is_along() => {
-            return Err("over belongs to a take that looks along a factor".into());
+            return Err("over belongs with a take that follows a factor".into());
         }
         _ => {}
     }
@@ -126,7 +126,7 @@ fn claim(claim: &Claim, campaign: &Campaign) -> Result<(), String> {
     values(block, &claim.fits)?;
     let points = points::of_block(campaign, block);
     if !points.iter().any(|point| point.fits(&claim.fits)) {
-        return Err("no point fits where".into());
+        return Err("no point matches where".into());
     }
     Ok(())
 }

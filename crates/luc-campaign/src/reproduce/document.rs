@@ -222,7 +222,7 @@ fn sweep_of(reported: &Reported, name: &str, shown: &Shown<'_>) -> Option<Sweep>
     let named = figures.iter().map(|figure| {
         let of = match (&figure.to, &figure.minus) {
             (Some(to), _) => format!("{} to {to}", figure.arm),
-            (_, Some(minus)) => format!("{} less {minus}", figure.arm),
+            (_, Some(minus)) => format!("{} minus {minus}", figure.arm),
             _ => figure.arm.clone(),
         };
         format!("{of}, {}", figure.measure)
@@ -288,15 +288,14 @@ pub(super) fn tally_text(all: &[Answered<'_>]) -> String {
 pub(super) fn rules(published: &Published) -> String {
     let percent = |share: f64| format!("{:.0}%", share * 100.0);
     format!(
-        "A number is reproduced if our interval agrees with it to {} of its effect and holds no \
-         value without effect; if it only lies on the same side, the direction is the same. \"The \
-         same\" and \"never below\" mean to {}. A claim is unknown without an interval, and where the \
-         interval holds both no effect and the published one, or where points that are missing may \
-         change the verdict. A figure has the worst verdict of its \
-         claims. Intervals are of the largest or smallest of all points, \
-         widened for that choice (Bonferroni); how far a point's repeats \
-         spread is weighed with how far those of the \
-         block's other points with as many processors do (Smyth 2004).",
+        "A number is reproduced if our interval agrees with it to within {} of its effect and \
+         excludes the value of no effect; if our interval only lies on the same side, the \
+         direction is the same. \"The same\" and \"never below\" allow {}. A claim is unknown \
+         without an interval, if the interval contains both the value of no effect and the \
+         published one, or if missing points may change the verdict. A figure has the worst \
+         verdict of its claims. An interval for the largest or smallest of several points is \
+         widened for that choice (Bonferroni); the spread of a point's repeats is moderated by \
+         that of the block's other points with as many processors (Smyth 2004).",
         percent(published.tolerance_share),
         percent(published.same_share)
     )
@@ -376,7 +375,7 @@ pub fn document(
         }
     };
     Document {
-        title: "The documents' figures beside ours".to_owned(),
+        title: "The documents' figures compared with ours".to_owned(),
         intro: rules(published),
         sections: all.iter().map(section).collect(),
         verdict: tally_text(all),

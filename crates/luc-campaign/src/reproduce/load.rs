@@ -87,7 +87,7 @@ mod tests {
                 "one arm",
             ),
             (format!("{ratio}beside = \"pit\""), "no arm of the block"),
-            (format!("{ratio}side = \"same\""), "no number"),
+            (format!("{ratio}side = \"same\""), "not allow a number"),
             (String::new(), "of or poles"),
         ] {
             let said = of(&claim).unwrap_err();

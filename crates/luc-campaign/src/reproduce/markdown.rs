@@ -20,10 +20,10 @@ use crate::show::Shown;
 
 /// The page, with the sweeps and a note on missing points.
 pub fn markdown(published: &Published, all: &[Answered<'_>], shown: Option<&Shown<'_>>) -> String {
-    let mut out = String::from("# The documents' figures beside ours\n\n");
-    let made = "`luc reproduce --markdown` made this page of results; no number in it was typed. The \
-         documents' numbers are in `campaigns/published.toml`, our sweeps in \
-         `campaigns/reproduce.toml`.";
+    let mut out = String::from("# The documents' figures compared with ours\n\n");
+    let made = "`luc reproduce --markdown` generated this page from results; no number in it was \
+                typed by hand. The documents' numbers are in `campaigns/published.toml`, our \
+                sweeps in `campaigns/reproduce.toml`.";
     for text in [made.to_owned(), rules(published), tally_text(all)] {
         block(&mut out, &text);
     }
@@ -57,8 +57,8 @@ fn missing(shown: &Shown<'_>) -> String {
         return String::new();
     }
     format!(
-        "This sweep is not complete: {measured} of {} points are measured. `luc reproduce` goes on \
-         with the others.",
+        "This sweep is not complete: {measured} of {} points are measured. `luc reproduce` \
+         measures the rest.",
         points.len()
     )
 }
@@ -132,9 +132,9 @@ fn by_machine(out: &mut String, published: &Published, all: &[Answered<'_>], sho
         return;
     }
     out.push_str("## What holds where\n\n");
-    let text = "Each claim over the points of one kernel and one number of processors alone, with our \
-                number. Virtual processors of the lab share the time of one; those of the simulator \
-                each have their own. Nothing stands where the sweep has no such point.";
+    let text = "Each claim over the points of one kernel and one number of processors alone, with \
+                our number. Virtual processors of the lab share the time of one; those of the \
+                simulator each have their own. A field is empty if the sweep has no such point.";
     block(out, text);
     let headings: Vec<String> = ["figure", "says"]
         .map(String::from)
@@ -236,8 +236,8 @@ fn of_ranking(ranking: &Ranking) -> String {
         .zip(ranking.component_pearson);
     let component = component.map_or_else(String::new, |(share, pearson)| {
         format!(
-            " The principal component that goes most with the rate ({pearson:.2}) holds {} of their \
-             variance.",
+            " The principal component that correlates most with the rate ({pearson:.2}) explains \
+             {} of their variance.",
             number::percent(share)
         )
     });

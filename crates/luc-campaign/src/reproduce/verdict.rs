@@ -105,7 +105,7 @@ pub fn judge(claim: &Claim, found: &Found, rules: &Published) -> Judged {
     Judged {
         verdict: Verdict::Unknown,
         why: format!(
-            "{} of {} points are measured, of which: {}",
+            "{} of {} points are measured, and for these: {}",
             found.measured, found.points, judged.why
         ),
     }
@@ -117,13 +117,13 @@ fn of_measured(claim: &Claim, found: &Found, rules: &Published) -> Judged {
         if found.measured > 0 && found.measured == found.points {
             return judged(
                 Verdict::NotApplicable,
-                "nothing of it is counted where this was measured",
+                "the measure does not exist where this was measured",
             );
         }
         return judged(Verdict::Unknown, "not measured");
     };
     let Some((low, high)) = interval.ends else {
-        return judged(Verdict::Unknown, "one repeat has no interval");
+        return judged(Verdict::Unknown, "a single repeat has no interval");
     };
     let none = claim.none();
     let tolerance = claim.tolerance_share.unwrap_or(rules.tolerance_share);
@@ -141,13 +141,13 @@ fn of_measured(claim: &Claim, found: &Found, rules: &Published) -> Judged {
             } else if low < published && published < high {
                 judged(Verdict::Unknown, TOO_WIDE)
             } else {
-                judged(Verdict::NotReproduced, "the level is another")
+                judged(Verdict::NotReproduced, "the level differs")
             }
         }
         Some(Side::Same) => bounded(
             low >= none - margin && high <= none + margin,
             high < none - margin || low > none + margin,
-            "as good as no effect",
+            "practically no effect",
             "there is an effect",
         ),
         Some(Side::NotBelow) => bounded(
@@ -178,10 +178,7 @@ fn of_measured(claim: &Claim, found: &Found, rules: &Published) -> Judged {
                 if low < effect && effect < high {
                     return judged(Verdict::Unknown, TOO_WIDE);
                 }
-                return judged(
-                    Verdict::NotReproduced,
-                    "the interval excludes such an effect",
-                );
+                return judged(Verdict::NotReproduced, "the interval excludes that effect");
             }
             let Some(published) = claim.published else {
                 return judged(Verdict::Reproduced, "the direction is the same");
@@ -302,7 +299,7 @@ mod tests {
         assert_eq!(judged.verdict, Verdict::Unknown);
         assert_eq!(
             judged.why,
-            "3 of 4 points are measured, of which: the direction is the same"
+            "3 of 4 points are measured, and for these: the direction is the same"
         );
         // One point refutes a claim about every point; only all points refute a claim about one.
         let opposite = Found {

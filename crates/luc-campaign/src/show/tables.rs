@@ -359,7 +359,7 @@ pub(super) fn failures<'r>(reasons: impl Iterator<Item = &'r str>) -> Option<Sec
         let count = Entry::toned(count.to_string(), Tone::Bad);
         vec![("why", Entry::new(reason)), ("cells", count)]
     });
-    let mut note = format!("{all} cells failed; none of the figures holds them.");
+    let mut note = format!("{all} cells failed; no figure includes them.");
     if left_out > 0 {
         note = format!("{note} {left_out} further reasons are left out.");
     }

@@ -24,12 +24,13 @@ impl Tally {
         } = self;
         match (reached + missed + open, missed + open) {
             (0, _) => String::new(),
-            (all, 0) => format!("All {all} figures were reached."),
+            (all, 0) => format!("All {all} figures reached their bounds."),
             (all, _) if open == 0 => {
-                format!("{reached} of {all} figures were reached; missed: {missed}.")
+                format!("{reached} of {all} figures reached their bounds; missed: {missed}.")
             }
             (all, _) => format!(
-                "{reached} of {all} figures were reached; missed: {missed}; open, as intervals are wide: {open}."
+                "{reached} of {all} figures reached their bounds; missed: {missed}; open because \
+                 the intervals are wide: {open}."
             ),
         }
     }

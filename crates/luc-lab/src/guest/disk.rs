@@ -204,7 +204,7 @@ fn mount_disk(index: usize, spec: &DiskSpec) -> Result<(), String> {
             data => format!("{data},noinit_itable"),
         };
     }
-    let data = CString::new(data).map_err(|_| "mount options hold a NUL byte".to_owned())?;
+    let data = CString::new(data).map_err(|_| "mount options contain a NUL byte".to_owned())?;
     let (device, driver) = (device(index, spec), spec.fs_type.driver());
     mount(device, &at, driver, flags, Some(data.as_c_str())).map_err(|e| {
         let (fs_type, options) = (spec.fs_type.as_str(), &spec.mount_opts);

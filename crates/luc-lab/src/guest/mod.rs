@@ -126,7 +126,7 @@ fn prepare(plan: &Plan) -> Result<(), String> {
         let file = fs::File::open(&module.path)
             .map_err(|e| format!("cannot open module {}: {e}", module.path))?;
         let params = std::ffi::CString::new(module.params.as_str())
-            .map_err(|_| format!("parameters of module {} hold a NUL byte", module.path))?;
+            .map_err(|_| format!("parameters of module {} contain a NUL byte", module.path))?;
         match rustix::system::finit_module(&file, &params, 0) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
             Err(error) => return Err(format!("cannot load module {}: {error}", module.path)),

@@ -144,7 +144,7 @@ pub fn send(channel: &mut Channel, mut report: GuestReport, total: usize) -> Res
     let bytes = archive.finish().map_err(|e| format!("cannot pack: {e}"))?;
     if bytes.len() > CHANNEL_BYTES - PAYLOAD_AT {
         return Err(format!(
-            "the results take {} MiB and only {} fit: let the steps print less",
+            "the results take {} MiB, but only {} fit; make the steps print less",
             bytes.len() >> 20,
             (CHANNEL_BYTES - PAYLOAD_AT) >> 20
         ));

@@ -230,7 +230,7 @@ impl Image {
         if !path.is_absolute() || !plain || path.file_name().is_none() {
             return Err(LabError::bad_input(
                 format!("guest path {:?}", file.guest_path),
-                "it must be absolute and name a file, without '..'",
+                "it must be an absolute path of a file, without '..'",
             ));
         }
         match &file.content {

@@ -172,7 +172,7 @@ impl<'a> Wanted<'a> {
         let Some(source) = &spec.source else {
             return Err(LabError::bad_input(
                 format!("kernel {}", spec.name),
-                "it is a stock kernel, which comes as a package and is not built",
+                "it is a stock kernel, which is installed from packages, not built",
             ));
         };
         let config = config(&spec.config)?;
@@ -322,7 +322,7 @@ impl Make<'_> {
         let got = fs::read_to_string(&path).map_err(LabError::io("read", &path))?;
         if let Some(line) = missing(config, &got).next() {
             return Err(LabError::KernelList(format!(
-                "this kernel's configuration did not take {line}"
+                "this kernel's configuration did not accept {line}"
             )));
         }
         self.run(&[&jobs(), "bzImage", "modules"])?;

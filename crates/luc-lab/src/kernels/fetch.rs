@@ -19,7 +19,7 @@ pub fn kernel(cache: &Cache, spec: &KernelSpec, progress: &mut dyn Progress) -> 
         && *verified != resolution.version
     {
         progress.note(&format!(
-            "kernel {}: using {}; last proven was {verified}",
+            "kernel {}: using {}; the last verified version was {verified}",
             spec.name, resolution.version
         ));
     }

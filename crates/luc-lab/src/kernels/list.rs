@@ -135,13 +135,13 @@ impl KernelList {
             let bad = |why: &str| Err(LabError::KernelList(format!("kernel {name:?}: {why}")));
             let legal = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
             if name.is_empty() || !name.chars().all(legal) {
-                return bad("names are letters, digits, '.', '_' and '-'");
+                return bad("names may contain only letters, digits, '.', '_' and '-'");
             }
             if !names.insert(name) {
                 return bad("the name is used twice");
             }
             if !kernel.tags.iter().all(|tag| TAGS.contains(&tag.as_str())) {
-                return bad("an unknown tag");
+                return bad("unknown tag");
             }
             if kernel.suites.is_empty() {
                 return bad("suites is empty");
@@ -154,10 +154,10 @@ impl KernelList {
             let built =
                 kernel.source.is_some() || !kernel.config.is_empty() || !kernel.patches.is_empty();
             if !own && (!stock || built) {
-                return bad("either image and headers, or source and config");
+                return bad("either image and headers, or source and config, must be set");
             }
             if kernel.verified.is_some() != kernel.release.is_some() {
-                return bad("verified and release go together");
+                return bad("verified and release must be set together");
             }
         }
         Ok(list)

@@ -148,7 +148,7 @@ fn check_makefile(files: &[(PathBuf, Vec<u8>)], module: &ModuleSource, whose: &s
     }
     Err(LabError::bad_input(
         format!("source folder {whose}"),
-        format!("it must hold {0}/Makefile or {0}/Kbuild", module.dir),
+        format!("it must contain {0}/Makefile or {0}/Kbuild", module.dir),
     ))
 }
 
@@ -214,7 +214,7 @@ fn compile(
     Err(LabError::ModuleBuild {
         kernel: tree.release.clone(),
         output: if output.status.success() {
-            format!("it made no {}/{}", module.dir, module.file)
+            format!("it did not produce {}/{}", module.dir, module.file)
         } else {
             messages(&text)
         },

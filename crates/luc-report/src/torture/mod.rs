@@ -29,10 +29,10 @@ const SCRIPT: &str = "/t/scenario.sh";
 /// Arguments of `luc lab torture`.
 #[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
 pub struct TortureArgs {
-    /// Kernels to cut the power of
+    /// Kernels to run the scenarios on
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_values_t = luc_lab::KernelList::every())]
     pub kernels: Vec<String>,
-    /// Only scenarios whose name and policy, as "ordered luc", hold one of these
+    /// Only scenarios whose name and policy, such as "ordered luc", contain one of these
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Power cuts of each scenario on each kernel
@@ -41,7 +41,7 @@ pub struct TortureArgs {
     /// Operations of each thread of the workload
     #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub ops: u32,
-    /// Decides what is done, where the power is cut and what survives
+    /// Seed for the operations, the places of the power cuts and what survives them
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u32,
     /// Virtual machines at the same time
@@ -294,10 +294,14 @@ pub fn document(torture: &Torture) -> Document {
         ]
     };
     let mut note = "Each scenario's disk has a volatile cache that keeps everything until it is \
-flushed. cuts: places of its record where the power was cut, around the ends of flushes and at \
-random; what was not durable there survived in none, all, or some of its sectors. held, copies: \
-commits that LUC held and blocks that it copied, where it stayed. syncs: calls that the workload was told are done. verified: such promises checked, over all cuts. files: files read \
-back. torn: cuts that tore the superblock, which ext4 writes outside of its journal; no kernel mounts it before e2fsck has repaired it, and the promises were checked then. lost: promises broken."
+                    flushed. cuts: points of its record where the power was cut, around the ends \
+                    of flushes and at random; data that was not durable there kept none, all or \
+                    some of its sectors. held, copies: commits that LUC held and blocks that it \
+                    copied, if it stayed attached. syncs: sync calls that returned success to the \
+                    workload. verified: such promises checked, over all cuts. files: files read \
+                    back. torn: cuts that tore the superblock, which ext4 writes outside of its \
+                    journal; no kernel mounts it before e2fsck has repaired it, and the promises \
+                    were checked then. lost: promises broken."
         .to_owned();
     for torment in &torture.torments {
         for loss in torment.summary.losses.iter().take(20) {
@@ -334,8 +338,9 @@ back. torn: cuts that tore the superblock, which ext4 writes outside of its jour
             ..Section::default()
         }],
         verdict: format!(
-            "Under LUC the power was cut {} times and {} acknowledged syncs were verified, under the stock \
-kernel {} times and {}. Promises broken under LUC: {luc}; by the kernel itself, with LUC or without: {stock}. Scenarios that did not come to their end: {}.",
+            "Under LUC the power was cut {} times and {} acknowledged syncs were verified, under \
+             the stock kernel {} times and {}. Promises broken under LUC: {luc}; by the kernel \
+             itself, with LUC or without: {stock}. Scenarios that did not finish: {}.",
             torture.sum(true, cuts),
             torture.sum(true, syncs),
             torture.sum(false, cuts),

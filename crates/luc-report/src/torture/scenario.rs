@@ -171,7 +171,7 @@ impl Scenario {
     /// Why the stock kernel loses data on such a file system, if it is known to.
     pub fn stock_loses(&self) -> Option<&'static str> {
         let fast_commits = self.fs.has_fast_commits();
-        fast_commits.then_some("ext4 cannot replay some fast commits, and some it replays wrongly")
+        fast_commits.then_some("ext4 cannot replay some fast commits, and replays others wrongly")
     }
 
     /// Lines that the kernel may log about the disks that are cut: each such cut counts as a loss.

@@ -52,8 +52,8 @@ pub fn array_max() -> Result<u32, Trouble> {
     match value.and_then(|value| value.parse::<u32>().ok()) {
         Some(size @ 2..) => Ok(size - 1),
         _ => Err(Trouble::Refused(format!(
-            "this cluster runs no job arrays: MaxArraySize is {}",
-            value.unwrap_or("not told")
+            "this cluster does not run job arrays: MaxArraySize is {}",
+            value.unwrap_or("not shown")
         ))),
     }
 }

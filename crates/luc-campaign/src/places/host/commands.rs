@@ -117,7 +117,7 @@ impl Runner<'_> {
         let said = read(&err);
         if late {
             let why = format!(
-                "{shown}: not done after the {} s that a cell may take",
+                "{shown}: not finished within the {} s that a cell may take",
                 self.limit_s
             );
             return Err(failed(why, said));

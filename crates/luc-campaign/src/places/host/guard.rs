@@ -103,7 +103,7 @@ impl Locked {
             }),
             Err(rustix::io::Errno::WOULDBLOCK) => Err(CampaignError::Unavailable {
                 place: "host".into(),
-                why: "another run measures on this machine; wait for its end".into(),
+                why: "another run is measuring on this machine; wait until it ends".into(),
             }),
             Err(error) => Err(CampaignError::file("lock", &path)(error.into())),
         }
@@ -288,7 +288,7 @@ fn make(machine: &Machine, change: &Change) -> std::result::Result<(), String> {
         .map_err(|error| format!("cannot set {} to {to}: {}", change.path, plain(&error)))?;
     let got = value(machine, &change.path);
     if change.exact && got != *to {
-        return Err(format!("{} was set to {to} and shows {got}", change.path));
+        return Err(format!("{} was set to {to} but reads {got}", change.path));
     }
     Ok(())
 }
@@ -330,7 +330,7 @@ fn put_back(locked: &mut Locked, before: &Before) -> Result<PutBack> {
     if let Some(why) = refused {
         return Err(CampaignError::Unavailable {
             place: "host".into(),
-            why: format!("cannot put back {why}; `luc campaign restore` tries it again"),
+            why: format!("cannot restore {why}; `luc campaign restore` tries again"),
         });
     }
     remove_folder(&before.folder);

@@ -86,7 +86,7 @@ pub fn plan(system: &dyn System, wanted: &Wanted) -> Result<Vec<Change>, String>
             let file = online_file(cpu);
             if !system.exists(&file) {
                 return Err(format!(
-                    "cores {cores}: processor {cpu} cannot be taken offline: there is no {file}"
+                    "cores {cores}: processor {cpu} cannot be taken offline: {file} does not exist"
                 ));
             }
             changes.set(&file, "0");
@@ -156,7 +156,7 @@ fn frequency(changes: &mut Changes<'_>, khz: u64, left: &[usize]) -> Result<(), 
         let below = min.is_some_and(|min| khz < min);
         if below || max.is_some_and(|max| khz > max) {
             return Err(format!(
-                "frequency_khz {khz}: {policy} takes {} to {}",
+                "frequency_khz {khz}: {policy} supports {} to {}",
                 min.unwrap_or_default(),
                 max.unwrap_or_default()
             ));
@@ -164,7 +164,7 @@ fn frequency(changes: &mut Changes<'_>, khz: u64, left: &[usize]) -> Result<(), 
         if !listed.is_empty() && !listed.contains(&khz) {
             let listed: Vec<String> = listed.iter().map(u64::to_string).collect();
             return Err(format!(
-                "frequency_khz {khz}: {policy} takes {}",
+                "frequency_khz {khz}: {policy} supports {}",
                 listed.join(", ")
             ));
         }

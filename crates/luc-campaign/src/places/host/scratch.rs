@@ -124,7 +124,7 @@ pub fn checked(machine: &Machine, scratch: &Scratch) -> Result<Device, String> {
         return refuse("the kernel does not show this device in /sys/dev/block");
     };
     if scratch.erase == Erase::No {
-        return refuse("everything on it would be lost; `--erase` says that it may be");
+        return refuse("everything on it would be lost; allow that with `--erase`");
     }
     let family = family(machine, &name);
     let number = |name: &String| value(machine, &format!("/sys/class/block/{name}/dev"));
@@ -146,7 +146,7 @@ pub fn checked(machine: &Machine, scratch: &Scratch) -> Result<Device, String> {
     for name in &family {
         let holders = machine.list(&format!("/sys/class/block/{name}/holders"));
         if let Some(holder) = holders.unwrap_or_default().first() {
-            return refuse(&format!("{name} is a part of {holder}"));
+            return refuse(&format!("{name} is part of {holder}"));
         }
     }
     let swaps = machine.read("/proc/swaps").unwrap_or_default();
@@ -178,7 +178,7 @@ pub fn checked(machine: &Machine, scratch: &Scratch) -> Result<Device, String> {
             format!(" called {label}")
         };
         return refuse(&format!(
-            "holds {kind}{called}; `--erase={kind}` says that it may be lost"
+            "holds {kind}{called}; allow its loss with `--erase={kind}`"
         ));
     }
     Ok(Device {

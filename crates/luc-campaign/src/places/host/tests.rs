@@ -188,11 +188,11 @@ fn settings_that_a_machine_cannot_have_are_refused() {
     );
     assert_eq!(
         why(&|wanted| wanted.frequency_khz = Some(2_000_000)),
-        "frequency_khz 2000000: policy0 takes 1600000, 2400000, 3100000"
+        "frequency_khz 2000000: policy0 supports 1600000, 2400000, 3100000"
     );
     assert_eq!(
         why(&|wanted| wanted.frequency_khz = Some(4_000_000)),
-        "frequency_khz 4000000: policy0 takes 1600000 to 3100000"
+        "frequency_khz 4000000: policy0 supports 1600000 to 3100000"
     );
     fs::remove_dir_all(tree.at(&format!("{CPU}/cpufreq"))).unwrap();
     let why = plan(&tree.machine(), &all()).unwrap_err();
@@ -221,7 +221,7 @@ fn whatever_ends_a_cell_the_machine_is_as_before() {
     let (file, copy) = (fs::read_to_string(&kept).unwrap(), tree.get(lock));
     assert_eq!(file, copy);
     let busy = Locked::take(tree.0.path()).err().unwrap().to_string();
-    assert!(busy.contains("another run measures"), "{busy}");
+    assert!(busy.contains("another run is measuring"), "{busy}");
     guard.put_back().unwrap();
     as_before("success");
 
@@ -297,14 +297,14 @@ fn devices_that_hold_anything_are_refused() {
     assert_eq!(checked("/dev/sdb", Erase::Blank), Ok("sdb, 2 MiB".into()));
     assert_eq!(
         checked("/dev/sdb", Erase::No).unwrap_err(),
-        "/dev/sdb: everything on it would be lost; `--erase` says that it may be"
+        "/dev/sdb: everything on it would be lost; allow that with `--erase`"
     );
     assert_eq!(refusal("/dev/sdz"), "/dev/sdz: No such file or directory");
     assert_eq!(refusal("/proc/swaps"), "/proc/swaps: not a block device");
     assert_eq!(refusal("/dev/sdc"), "/dev/sdc: mounted at /");
     assert_eq!(refusal("/dev/sdf"), "/dev/sdf: mounted at /b");
     assert_eq!(refusal("/dev/sdd"), "/dev/sdd: in use as swap");
-    assert_eq!(refusal("/dev/sde"), "/dev/sde: sde is a part of dm-0");
+    assert_eq!(refusal("/dev/sde"), "/dev/sde: sde is part of dm-0");
     assert_eq!(refusal("/dev/sdg"), "/dev/sdg: read-only");
 
     let device = tree.at("dev/sdb");
@@ -335,7 +335,7 @@ fn devices_that_hold_anything_are_refused() {
         make();
         assert_eq!(
             refusal("/dev/sdb"),
-            format!("/dev/sdb: holds {word}; `--erase={word}` says that it may be lost")
+            format!("/dev/sdb: holds {word}; allow its loss with `--erase={word}`")
         );
         assert!(checked("/dev/sdb", Erase::Known(word.into())).is_ok());
         assert!(checked("/dev/sdb", Erase::Known("ntfs".into())).is_err());
@@ -403,7 +403,7 @@ fn a_machine_that_cannot_measure_says_so_in_a_line() {
     assert_eq!(versions["device"], "sdb, 2 MiB");
     assert_eq!(versions["kernel"], "6.12.0");
     assert!(versions["processor"].starts_with("Toy 1"));
-    assert!(why(&setup, &cell).contains("no kernel behind a pretended tree"));
+    assert!(why(&setup, &cell).contains("a tree of files has no kernel"));
     let mut attached = cell.clone();
     attached.arms[0].arm.on = Some(String::new());
     let why_not = why(&setup, &attached);
