@@ -17,7 +17,7 @@ fn main() -> Result<()> {
     let arch = match env::var("CARGO_CFG_TARGET_ARCH")?.as_str() {
         "x86_64" => "x86",
         "aarch64" => "arm64",
-        other => return Err(format!("no tracer for processors of the kind {other}").into()),
+        other => return Err(format!("the tracer does not support {other} processors").into()),
     };
     let clang = env::var("LUC_CLANG").unwrap_or_else(|_| "clang".to_owned());
     let object = PathBuf::from(env::var("OUT_DIR")?).join("luc.bpf.o");

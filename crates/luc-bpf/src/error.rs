@@ -8,23 +8,25 @@ const ENOSYS: i32 = 38;
 #[derive(Debug, Error)]
 pub enum TracerError {
     #[error(
-        "this kernel tells nothing of its types (/sys/kernel/btf/vmlinux is missing); it needs CONFIG_DEBUG_INFO_BTF"
+        "this kernel has no type information (/sys/kernel/btf/vmlinux is missing); it needs \
+         CONFIG_DEBUG_INFO_BTF"
     )]
     NoBtf,
     #[error("this kernel has no BPF (bpf() is not implemented); it needs CONFIG_BPF_SYSCALL")]
     NoBpf,
     /// A tree of files stands in for the machine.
-    #[error("only the machine itself can be traced, not a tree of files that looks like one")]
+    #[error("only the machine itself can be traced, not a tree of files")]
     Elsewhere,
     #[error(
-        "BPF is refused ({why}); be root, or have CAP_BPF and CAP_PERFMON, and no kernel lockdown (confidentiality)"
+        "BPF is refused ({why}); run as root, or with CAP_BPF and CAP_PERFMON, on a kernel that is \
+         not locked down for confidentiality"
     )]
     Denied { why: String },
     #[error("the tracer's programs do not fit this kernel: {what}: {why}")]
     Unfit { what: String, why: String },
     #[error("at most {most} {what} can be watched at once; name fewer")]
     TooMany { what: &'static str, most: usize },
-    #[error("{path} is no control group: {why}")]
+    #[error("{path} is not a control group: {why}")]
     NoCgroup { path: String, why: String },
     #[error("reading the tracer's {what}: {why}")]
     Read { what: &'static str, why: String },

@@ -69,14 +69,14 @@ impl Offer {
             });
         }
         if means == Means::Kprobe && !self.kprobes {
-            return Err("there are no kprobes");
+            return Err("this kernel has no kprobes");
         }
         if !self.entries {
             return Err("kernel.ftrace_enabled is 0");
         }
         match (means, &self.symbols) {
-            (Means::Fentry, _) if !self.btf => Err("the kernel tells nothing of its types"),
-            (Means::Fentry, _) => known(&self.typed).ok_or("its types are not known"),
+            (Means::Fentry, _) if !self.btf => Err("the kernel has no type information"),
+            (Means::Fentry, _) => known(&self.typed).ok_or("the kernel has no types for it"),
             // The kernel resolves the usual name itself, or says that it cannot.
             (Means::Kprobe, None) => Ok(hook.functions[0]),
             (Means::Kprobe, Some(symbols)) => {

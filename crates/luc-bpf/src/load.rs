@@ -196,7 +196,7 @@ fn size(mut map: OpenMapMut<'_>, settings: &Settings) -> Result<(), TracerError>
         .filter(|place| place.len() == bytes.len());
     let place = place.ok_or_else(|| TracerError::Unfit {
         what: "settings".to_owned(),
-        why: "the programs expect others".to_owned(),
+        why: "the programs expect different settings".to_owned(),
     })?;
     place.copy_from_slice(&bytes);
     Ok(())

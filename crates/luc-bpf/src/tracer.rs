@@ -232,7 +232,7 @@ impl Tracer {
         let pieces = self.map("text").map_err(|error| error.to_string())?;
         let extent = |name: &str| offer.extent(name);
         let places = site.places(&extent, &|extent| text::read(&reader, &pieces, extent));
-        let (begin, end) = places.ok_or("its calls are not where they are looked for")?;
+        let (begin, end) = places.ok_or("its calls were not found")?;
         let attach = |program: &str, places: &[Place]| -> Result<Vec<Link>, String> {
             let program = self.program(program)?;
             let places = places.iter();
@@ -385,7 +385,7 @@ fn fill(object: &Object, settings: &Settings) -> Result<(), TracerError> {
         let dir = File::open(path).map_err(|error| bad(error.to_string()))?;
         let fd = dir.as_fd().as_raw_fd().to_ne_bytes();
         put("chosen_cgroups", number, &fd)
-            .map_err(|_| bad("it lies in no cgroup2 file system".to_owned()))?;
+            .map_err(|_| bad("it is not in a cgroup2 file system".to_owned()))?;
     }
     Ok(())
 }
@@ -394,7 +394,7 @@ fn map(object: &Object, name: &'static str) -> Result<MapHandle, TracerError> {
     let found = object.maps().find(|map| map.name() == name);
     let found = found.ok_or_else(|| TracerError::Unfit {
         what: format!("map {name}"),
-        why: "the programs have none of that name".to_owned(),
+        why: "the programs have no such map".to_owned(),
     })?;
     MapHandle::try_from(&found).map_err(|error| TracerError::of(name, &error))
 }

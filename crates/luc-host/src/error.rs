@@ -52,14 +52,15 @@ pub enum HostError {
     KernelUnsupported { what: String, why: String },
     /// ftrace has shut down after a fault of its own: hooks are fixed until a restart.
     #[error(
-        "{what}: {why}: the kernel's ftrace has failed; restart the machine, its log says more"
+        "{what}: {why}: the kernel's ftrace has failed; restart the machine (details are in the \
+         kernel log)"
     )]
     FtraceFailed { what: String, why: &'static str },
     /// A file of the module cannot be read.
     #[error("cannot read {file}: {source}")]
     Unreadable { file: String, source: io::Error },
     /// A file of the module holds a value that no knob of this build takes.
-    #[error("{file} (is the module of another version?): {source}")]
+    #[error("{file}: {source}; is the module a different version?")]
     OtherVersion { file: String, source: KnobError },
     /// The kernel did not do what it reported, or returned an error that has no variant here.
     #[error("{0}")]

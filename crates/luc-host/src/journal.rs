@@ -141,7 +141,7 @@ fn find(system: &dyn System, path: &Path) -> Result<(Vec<Mount>, Mount), HostErr
     let shown = path.display().to_string();
     let located = system.locate(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => HostError::NotPermitted {
-            what: format!("look at {shown}"),
+            what: format!("access {shown}"),
             fix: "run it as root".into(),
         },
         std::io::ErrorKind::NotFound => HostError::NotFound {
@@ -161,7 +161,7 @@ fn find(system: &dyn System, path: &Path) -> Result<(Vec<Mount>, Mount), HostErr
             path: shown,
             why: match located {
                 Located::BlockDevice(_) => "no file system is mounted from this device".into(),
-                Located::Inside { .. } => "on no mount that this process can see".into(),
+                Located::Inside { .. } => "not on any mount that this process can see".into(),
             },
             fix: "mount it first".into(),
         });
@@ -208,7 +208,7 @@ pub fn devs(paths: &[PathBuf], system: &dyn System) -> Result<Vec<Dev>, HostErro
     }
     if devices.is_empty() {
         return Err(HostError::NotJournaled {
-            path: "anything".into(),
+            path: "this machine".into(),
             why: "no ext4 file system is mounted".into(),
         });
     }

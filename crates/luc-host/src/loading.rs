@@ -103,12 +103,12 @@ pub fn barred(
             if command_line(system).iter().any(|word| word == "nomodule") {
                 (
                     "the kernel was booted with nomodule",
-                    "boot it without that word",
+                    "boot without nomodule",
                 )
             } else {
                 (
                     "kernel.modules_disabled is 1",
-                    "reboot without it: it cannot be taken back",
+                    "reboot without it: it cannot be unset",
                 )
             },
         );
@@ -139,7 +139,7 @@ pub fn check(system: &dyn System, configuration: Option<&str>, installed: Option
         if Lockdown::of(system, configuration) == Lockdown::Unknown {
             return Check::unknown(
                 need,
-                "whether the kernel is locked down is not shown",
+                "the kernel does not show whether it is locked down",
                 format!("mount -t securityfs securityfs {SECURITYFS}, as root"),
             );
         }
@@ -151,11 +151,12 @@ pub fn check(system: &dyn System, configuration: Option<&str>, installed: Option
         demand
     };
     if installed.is_some_and(|file| is_signed(system, file)) {
-        let found =
-            format!("{demand}, and luc.ko is signed; loading shows whether by a trusted key");
+        let found = format!(
+            "{demand}, and luc.ko is signed; loading it will show whether the kernel trusts the key"
+        );
         return Check::ok(need, found);
     }
-    Check::missing(need, format!("{demand} wants signed modules"), SIGN)
+    Check::missing(need, format!("{demand} requires signed modules"), SIGN)
 }
 
 fn secure_boot(system: &dyn System) -> bool {

@@ -122,7 +122,8 @@ fn load_failure(system: &dyn System, error: &io::Error, file: &Path, release: &s
         Some(Errno::PERM | Errno::ACCESS) => HostError::NotPermitted {
             what: "load the kernel module luc".into(),
             fix: if capable(system, Capability::SysModule) {
-                "the kernel is locked down, or a container or security module forbids it; `luc probe` tells"
+                "the kernel is locked down, or a container or security module forbids it; \
+                 `luc probe` tells more"
             } else {
                 "run it as root, outside of containers"
             }
@@ -153,7 +154,7 @@ pub fn unload(system: &dyn System) -> Result<(), HostError> {
             Some(Errno::AGAIN | Errno::BUSY) if sysfs::stuck(system) => {
                 return Err(HostError::FtraceFailed {
                     what: "kernel module luc".into(),
-                    why: "it stays, as its hooks do",
+                    why: "it cannot be removed, because its hooks cannot",
                 });
             }
             Some(Errno::AGAIN | Errno::BUSY) if attempt < ATTEMPTS => std::thread::sleep(PAUSE),
@@ -161,7 +162,8 @@ pub fn unload(system: &dyn System) -> Result<(), HostError> {
                 return Err(HostError::Busy {
                     what: "kernel module luc".into(),
                     why: "still in use".into(),
-                    fix: "close what reads its tracepoints or files, then try again".into(),
+                    fix: "close the programs that read its tracepoints or files, then try again"
+                        .into(),
                 });
             }
             Some(Errno::PERM | Errno::ACCESS) => {

@@ -104,7 +104,7 @@ fn architecture(system: &dyn System) -> Check {
     Check::missing(
         Need::Architecture,
         found,
-        "there is no way on this machine; `luc lab` runs an x86-64 one",
+        "LUC cannot run on this machine; `luc lab` emulates an x86-64 one",
     )
 }
 
@@ -113,7 +113,7 @@ fn kernel_options(system: &dyn System, release: &str) -> Check {
     let Some((text, file)) = configuration(system, release) else {
         return Check::unknown(
             need,
-            format!("no configuration of kernel {release} to read"),
+            format!("the configuration of kernel {release} cannot be read"),
             "the module checks when it is loaded",
         );
     };
@@ -126,7 +126,7 @@ fn kernel_options(system: &dyn System, release: &str) -> Check {
     }
     Check::missing(
         need,
-        format!("{} not set in {file}", lacking.join(", ")),
+        format!("{} is not set in {file}", lacking.join(", ")),
         "boot a kernel that sets it: every Debian kernel from 6.1 on does",
     )
 }
@@ -142,8 +142,8 @@ fn ftrace(system: &dyn System) -> Check {
         Ok(_) => Check::ok(need, "kernel.ftrace_enabled is 1"),
         Err(error) if Errno::from_io_error(error) == Some(Errno::NODEV) => Check::missing(
             need,
-            "it has failed: hooks that were there stay, no other comes",
-            "restart the machine; its log says more",
+            "it has failed: existing hooks stay, and none can be added",
+            "restart the machine (details are in the kernel log)",
         ),
         Err(_) => Check::missing(
             need,
@@ -195,14 +195,17 @@ fn functions(system: &dyn System) -> Check {
     if needed.is_empty() && by_name_only {
         return Check::unknown(
             need,
-            "all there by name; whether they can be hooked is not shown",
+            "all present by name; the kernel does not show whether they can be hooked",
             "mount -t tracefs tracefs /sys/kernel/tracing, as root",
         );
     }
     if needed.is_empty() {
         let found = match absent(true) {
-            all if all.is_empty() => "all there".to_owned(),
-            some => format!("all needed ones there; without {}", some.join(", ")),
+            all if all.is_empty() => "all present".to_owned(),
+            some => format!(
+                "all required ones present; optional ones missing: {}",
+                some.join(", ")
+            ),
         };
         return Check::ok(need, found);
     }
@@ -232,7 +235,7 @@ fn hooks_free(system: &dyn System) -> Check {
     let Some(text) = tracefs(system, "enabled_functions") else {
         return Check::unknown(
             need,
-            "tracefs shows no hooked functions",
+            "tracefs does not list hooked functions",
             "mount -t tracefs tracefs /sys/kernel/tracing, as root",
         );
     };
@@ -259,7 +262,7 @@ fn hooks_free(system: &dyn System) -> Check {
             need,
             State::Note,
             format!("{} {}", patched.join(", "), sysfs::PATCHED),
-            "nothing to do: LUC goes on with the others",
+            "nothing to do: LUC works with the others",
         );
     }
     if taken.is_empty() {
@@ -284,7 +287,7 @@ fn module(system: &dyn System, release: &str, installed: Option<&str>, barred: b
         None if barred => Check::missing(
             need,
             format!("not installed for kernel {release}"),
-            "nothing to do before the kernel loads modules",
+            "first boot a kernel that loads modules",
         ),
         None => Check::missing(
             need,

@@ -84,7 +84,8 @@ pub(crate) const PATCHED: &str = "livepatched: LUC does without it until the liv
 const LIVEPATCHES: &str = "/sys/kernel/livepatch";
 const NOT_HERE: &str = "not a function of this kernel";
 /// How to free an owned function.
-pub(crate) const FREE_IT: &str = "stop that first (`bpftool link` lists BPF programs at work)";
+pub(crate) const FREE_IT: &str = "detach that program first (`bpftool link` lists attached BPF \
+                                  programs)";
 
 /// Hooks that LUC does without, each with the reason; `None` if it has them all.
 /// They were looked for when LUC was switched on for the first file system.
@@ -164,7 +165,7 @@ pub fn attach(
         .find(|attached| attached.device == device);
     let Some(found) = found else {
         return Err(HostError::Unexpected(format!(
-            "{path}: the module took the request, but {device} is not below {ROOT}"
+            "{path}: the module accepted the request, but {device} is not in {ROOT}"
         )));
     };
     for (knob, value) in settings {
@@ -186,7 +187,7 @@ fn check_set(
         return Ok(());
     }
     Err(HostError::Unexpected(format!(
-        "{path}: {} should be {} and is {}: another process set it",
+        "{path}: {} should be {} but is {}: another process set it",
         knob.name,
         knob.format(value),
         knob.format(now)

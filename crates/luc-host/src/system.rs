@@ -87,7 +87,7 @@ impl Machine {
         let root = self.root.canonicalize()?;
         let full = self.at(path).canonicalize()?;
         let inside = Path::new("/").join(full.strip_prefix(&root).map_err(|_| {
-            io::Error::other(format!("leads out of the tree {}", self.root.display()))
+            io::Error::other(format!("leads outside the tree {}", self.root.display()))
         })?);
         if let Some(name) = device_name(&inside) {
             let number = self.read(&format!("/sys/class/block/{name}/dev"));
@@ -151,7 +151,7 @@ impl System for Machine {
         }
         Err(io::Error::new(
             io::ErrorKind::WriteZero,
-            format!("{written} of {} bytes taken", text.len()),
+            format!("only {written} of {} bytes were written", text.len()),
         ))
     }
 
@@ -276,7 +276,7 @@ fn refuse_unless(real: bool) -> io::Result<()> {
     }
     Err(io::Error::new(
         io::ErrorKind::Unsupported,
-        "no kernel behind a pretended tree",
+        "a tree of files has no kernel",
     ))
 }
 

@@ -30,7 +30,7 @@ impl Watching {
         if system.path("/sys") != Path::new("/sys") {
             checks.push(Check::unknown(
                 Need::Bpf,
-                "a tree of files has no kernel that could be asked",
+                "a tree of files has no kernel to ask",
                 "ask on the machine itself",
             ));
             return Self {
@@ -118,7 +118,10 @@ fn functions(attached: &Attached) -> Check {
         .map(|(means, count)| format!("{count} by {means}"))
         .collect();
     if !attached.sites.is_empty() {
-        parts.push(format!("{} kinds of calls by kprobe", attached.sites.len()));
+        parts.push(format!(
+            "{} kinds of call sites by kprobe",
+            attached.sites.len()
+        ));
     }
     if parts.is_empty() {
         parts.push("none".into());
@@ -140,7 +143,7 @@ mod tests {
     fn what_is_missing_is_said_once() {
         let lacks = HOOKS[1..].iter().map(|hook| Lack {
             hook: *hook,
-            why: "there are no kprobes".into(),
+            why: "this kernel has no kprobes".into(),
         });
         let attached = Attached {
             hooks: vec![(HOOKS[0], Means::Fentry)],
@@ -153,7 +156,11 @@ mod tests {
             (State::Note, "1 by fentry")
         );
         let fix = check.fix.expect("it says what is missing");
-        assert_eq!(fix.matches("there are no kprobes").count(), 1, "{fix}");
+        assert_eq!(
+            fix.matches("this kernel has no kprobes").count(),
+            1,
+            "{fix}"
+        );
         assert_eq!(fix.matches("the data flush of syncs").count(), 1, "{fix}");
         assert!(functions(&Attached::default()).fix.is_none());
     }

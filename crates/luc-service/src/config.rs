@@ -55,8 +55,8 @@ pub const KEYS: [Key; 6] = [
     Key {
         name: "guard",
         takes: "true or false, default true",
-        help: "whether LUC is tried against stock there from time to time, and stands aside where it harms, \
-               as luc-guard(1) does",
+        help: "whether LUC is compared with stock there from time to time, and stands aside if it \
+               harms, as luc-guard(1) does",
     },
     Key {
         name: "set",
@@ -152,7 +152,7 @@ pub fn read(sources: &[Source]) -> Result<Config, ConfigError> {
             if let Some(other) = config.entries.iter().find(same) {
                 return Err(ConfigError {
                     why: format!(
-                        "{} has an entry already, {}; remove one",
+                        "{} already has an entry, at {}; remove one",
                         entry.names, other.at
                     ),
                     at: entry.at,
@@ -218,7 +218,7 @@ impl Place<'_> {
         for (name, value) in raw.set {
             let start = name.span().start;
             if name.get_ref() == POLICY || name.get_ref() == "mode" {
-                let why = format!("{} is a key of its own, beside set", name.get_ref());
+                let why = format!("{} is a separate key, not a knob in set", name.get_ref());
                 return Err(self.error(start, why));
             }
             let text = match &value {
@@ -246,7 +246,7 @@ impl Place<'_> {
                 let start = path.span().start;
                 let path = path.into_inner();
                 if !path.is_absolute() {
-                    return Err(self.error(start, "path: an absolute path is needed"));
+                    return Err(self.error(start, "path must be absolute"));
                 }
                 // Drop doubled and trailing slashes: mounts are listed without them.
                 Ok(Names::Path(path.components().collect::<PathBuf>()))
@@ -259,7 +259,7 @@ impl Place<'_> {
                         .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
                 if !is_sound {
                     let why = format!(
-                        "{} is no UUID; blkid shows those that are there",
+                        "{} is not a UUID; blkid lists the UUIDs of this machine",
                         uuid.get_ref()
                     );
                     return Err(self.error(uuid.span().start, why));
@@ -291,7 +291,7 @@ impl Place<'_> {
 pub fn template() -> String {
     let mut text = String::from(
         "# What LUC does on this machine, from boot to boot: luc.toml(5).\n\
-         # After a change: systemctl reload luc. `luc service --check` only looks.\n#\n\
+         # After a change: systemctl reload luc. `luc service --check` only checks the file.\n#\n\
          # [[file_system]]\n# path = \"/srv/mail\"\n",
     );
     for key in KEYS.iter().filter(|key| key.name != "path") {
@@ -380,7 +380,7 @@ mod tests {
                 3,
                 "not both",
             ),
-            ("[[file_system]]\nuuid = \"../x\"\n", 2, "no UUID"),
+            ("[[file_system]]\nuuid = \"../x\"\n", 2, "not a UUID"),
             (
                 "[[file_system]]\npath = \"/a\"\npolicy = \"lucky\"\n",
                 3,
@@ -400,7 +400,7 @@ mod tests {
             (
                 "[[file_system]]\npath = \"/a\"\nset = { mode = \"steer\" }\n",
                 3,
-                "of its own",
+                "a separate key",
             ),
             (
                 "[[file_system]]\npath = \"/a\"\n[[file_system]]\npath = \"/a/\"\n",
@@ -434,7 +434,7 @@ mod tests {
         let error = read(&[source("a.toml", entry), source("b.toml", entry)]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "b.toml:1: /a has an entry already, a.toml:1; remove one"
+            "b.toml:1: /a already has an entry, at a.toml:1; remove one"
         );
     }
 

@@ -206,7 +206,7 @@ fn wanted(
         (None, Some(_)) => {
             memory.set(mounted, Standing::LeftAlone);
             memory.say(
-                format!("{name}: LUC is on by somebody else's hand; it is left as it is"),
+                format!("{name}: someone else switched LUC on; the service leaves it as it is"),
                 actions,
             );
         }
@@ -236,7 +236,7 @@ fn change(name: &str, ours: &BTreeMap<String, i64>, now: &BTreeMap<String, i64>)
         .find(|(knob, value)| *knob != "mode" && now.get(*knob).is_some_and(|now| now != *value));
     let (knob, _) = other?;
     Some(format!(
-        "{name}: {knob} was changed by hand; LUC is left as it is there"
+        "{name}: {knob} was changed by hand; the service leaves LUC as it is"
     ))
 }
 

@@ -116,7 +116,7 @@ impl Judge<'_> {
             kind: Kind::Size,
             path: path.to_owned(),
             expected: format!(
-                "file {} with a size of {} bytes",
+                "file {} with {} bytes",
                 self.file,
                 sizes.collect::<Vec<_>>().join(" or ")
             ),
@@ -194,7 +194,7 @@ impl Judge<'_> {
         };
         let (kind, found) = match Label::of(found) {
             None if is_zero(found) => (Kind::Zeroed, "zeros".to_owned()),
-            None => (Kind::Garbage, "no data of ours".to_owned()),
+            None => (Kind::Garbage, "data that no write produced".to_owned()),
             Some(label) => self.labelled(sector, found, label, least, newest),
         };
         Wrong {

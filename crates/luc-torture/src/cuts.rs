@@ -170,7 +170,7 @@ impl Cuts {
         let text = Self::text(disk, name)?;
         text.trim().parse().map_err(|_| CutError::Record {
             disk: disk.to_owned(),
-            why: format!("has no number as {name}: {:?}", text.trim()),
+            why: format!("has an invalid {name}: {:?}", text.trim()),
         })
     }
 
@@ -189,7 +189,7 @@ impl Cuts {
         };
         let lost = Self::number(&self.recorded, "log_lost")?;
         if lost > 0 {
-            return Err(wrong(format!("lacks {lost} entries; give it more memory")));
+            return Err(wrong(format!("lost {lost} entries; give it more memory")));
         }
         let entries = Self::number(&self.recorded, "log_entries")?;
         let flushes: Vec<u64> = Self::text(&self.recorded, "log_flushes")?
@@ -199,7 +199,7 @@ impl Cuts {
         let log = PathBuf::from(format!("/dev/{}-log", self.recorded));
         let marks = mark::read(&fs::read(&log).map_err(call("read", &log))?)?;
         let Some(first) = marks.first() else {
-            return Err(wrong("holds no mark".to_owned()));
+            return Err(wrong("contains no marks".to_owned()));
         };
         let cuts = places(&flushes, first.index..entries, self.cuts, self.seed);
         Self::set(&self.replica, "replica", &self.recorded)?;

@@ -123,10 +123,10 @@ pub struct Placed {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MarkError {
     /// Neither a plain file of marks nor the log of a disk.
-    #[error("holds no marks: it does not begin like a mark or like a disk's log")]
+    #[error("contains no marks: it starts neither with a mark nor like a disk's log")]
     NoMarks,
     /// The bytes end within a mark.
-    #[error("mark {at} is cut off")]
+    #[error("mark {at} is truncated")]
     CutOff { at: u64 },
     /// The mark is not as it was written.
     #[error("mark {at} is damaged: {what}")]
@@ -358,7 +358,7 @@ impl Mark {
         let damaged = |what| MarkError::Damaged { at, what };
         let head = bytes.get(..HEAD_BYTES).ok_or(MarkError::CutOff { at })?;
         if head[..4] != MAGIC {
-            return Err(damaged("it does not begin like one"));
+            return Err(damaged("it does not start like a mark"));
         }
         let version = head[4];
         if version != VERSION {

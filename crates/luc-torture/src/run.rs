@@ -105,13 +105,13 @@ pub enum WorkError {
         why: io::Error,
     },
     /// The directory is not empty.
-    #[error("{0} is not empty: it holds {1}")]
+    #[error("{0} is not empty: it contains {1}")]
     NotEmpty(String, String),
     /// The file of marks is not empty.
-    #[error("{0} holds something already; marks of two runs cannot be told apart")]
+    #[error("{0} is not empty; marks of two runs cannot be told apart")]
     MarksThere(String),
     /// Too many threads, or none.
-    #[error("{0} threads, allowed are 1 to {WORK_THREADS_MAX}")]
+    #[error("{0} threads; the number must be 1 to {WORK_THREADS_MAX}")]
     Threads(u64),
     /// A mark cannot be written.
     #[error(transparent)]
@@ -301,7 +301,7 @@ impl Hand {
         // In one call: a log takes a mark whole or not at all.
         let whole = |written| match written {
             written if written == bytes.len() => Ok(()),
-            _ => Err(io::Error::other("a mark was taken in part")),
+            _ => Err(io::Error::other("a mark was written only in part")),
         };
         let written = self.acks.write(&bytes).and_then(whole);
         written.map_err(call("write a mark to", Path::new("the marks")))?;

@@ -45,7 +45,7 @@ pub fn verify(tree: &dyn Tree, history: &History, mode: DataMode) -> io::Result<
         violations: Vec::new(),
     };
     for (path, why) in &listing.unreadable {
-        check.complain(Kind::Unreadable, path, "to be told about it", why, None);
+        check.complain(Kind::Unreadable, path, "readable metadata", why, None);
     }
     check.enter(tree);
     check.names();
@@ -349,7 +349,7 @@ impl<'a> Check<'a> {
             }
             let (other, first) = *file_of.entry(entry.inode).or_insert((file, name));
             if other != file {
-                wrong.push((name, format!("another inode than {}", self.path(first))));
+                wrong.push((name, format!("a different inode from {}", self.path(first))));
             }
         }
         wrong

@@ -209,7 +209,7 @@ fn work_goes_only_into_an_empty_directory_and_new_marks() {
     let other = Ground::new(9, 20, false);
     fs::write(&other.work.acks, "x").expect("marks");
     let again = refused(&other.work);
-    assert!(again.contains("holds something already"), "{again}");
+    assert!(again.contains("is not empty; marks"), "{again}");
     let mut none = Ground::new(9, 20, false).work;
     for threads in [0, u32::MAX] {
         none.threads = threads;

@@ -109,12 +109,12 @@ fn every_cut_is_noticed() {
 #[test]
 fn what_is_no_mark_is_refused_in_words() {
     let said = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
-    assert!(said(b"hello").contains("holds no marks"));
+    assert!(said(b"hello").contains("contains no marks"));
     let mut bytes = plain(&marks()[..1]);
     bytes.extend([7; 64]);
     assert_eq!(
         said(&bytes),
-        "mark 1 is damaged: it does not begin like one"
+        "mark 1 is damaged: it does not start like a mark"
     );
     bytes = plain(&marks()[..1]);
     bytes[4] = 9;
