@@ -25,7 +25,7 @@ check 24 "*luc on --observe PATH*tells nothing of its types*" luc doctor --secon
 yes "observing" luc on --observe /mnt/0
 said convoys luc bench create-fsync --threads 4 --seconds 99 /mnt/0
 is "exit status with convoys" 26 $code
-yes "it says what it goes by" grep -q "judged is only what LUC's module tells" /tmp/convoys.err
+yes "it says what it goes by" grep -q "the verdict rests only on what LUC's module counts" /tmp/convoys.err
 said alone luc bench create-fsync --threads 1 --seconds 99 /mnt/0
 is "exit status of a lone thread" 0 $code
 said writers luc bench write-delay --seconds 99 /mnt/0

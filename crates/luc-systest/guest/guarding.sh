@@ -9,15 +9,15 @@ load 4 /mnt/0
 yes "LUC is on" luc on /mnt/0
 guard
 waits 20 "guarded" "grep -q guarded /tmp/guard.said"
-check 11 "*luc guard, process*guards it already*" luc guard /mnt/0
+check 11 "*luc guard, process*already guards it*" luc guard /mnt/0
 sleep 150
 is "stance" '"stance": "trying"' "$(stance)"
 kill -KILL $guard
 wait $guard 2> /dev/null
 guard
-waits 20 "taken up again" "grep -q 'guarded again, from where it was' /tmp/guard.said"
+waits 20 "taken up again" "grep -q 'guarded again, from where it stopped' /tmp/guard.said"
 yes "a trial comes in between" luc try /mnt/0 --minutes 1
-waits 6000 "certified" "grep -q 'certified: at least 0.99 of stock' /tmp/guard.said"
+waits 6000 "certified" "grep -q 'certified after [0-9]* pairs: at least 0.99 of stock' /tmp/guard.said"
 is "stance" '"stance": "certified"' "$(stance)"
 luc status --json > "$LUC_OUT/certified.json"
 
@@ -31,7 +31,7 @@ waits 20 "guarded anew" "grep -q ': guarded' /tmp/guard.said"
 is "stance" '"stance": "trying"' "$(stance)"
 # A mode that was set by hand is left alone.
 yes "observing by hand" luc set /mnt/0 mode observe
-waits 200 "left alone" "grep -q 'left alone until LUC is switched on anew' /tmp/guard.said"
+waits 200 "left alone" "grep -q 'left alone until LUC is switched on again' /tmp/guard.said"
 sleep 150
 is "mode" observe "$(knob /mnt/0 mode)"
 kill -TERM $guard
@@ -46,7 +46,7 @@ yes "off" luc off --all
 load 1 /mnt/1
 yes "LUC is on" luc on /mnt/1 --policy static --set static_idle_us=50000
 guard
-waits 6000 "refuted" "grep -q 'refuted: less than 0.99 of stock' /tmp/guard.said"
+waits 6000 "refuted" "grep -q 'refuted after [0-9]* pairs: less than 0.99 of stock' /tmp/guard.said"
 is "mode" observe "$(knob /mnt/1 mode)"
 is "stance" '"stance": "aside"' "$(stance)"
 luc status --json > "$LUC_OUT/refuted.json"
@@ -81,10 +81,10 @@ dd if=/dev/zero of=/run/luc/filler bs=4k count=100 2> /dev/null
 yes "LUC is on" luc on /mnt/1
 : > /tmp/guard.said
 guard
-waits 200 "told" "grep -q 'LUC goes on and is not tried' /tmp/guard.said"
+waits 200 "told" "grep -q 'LUC goes on but is not tried' /tmp/guard.said"
 sleep 150
 is "mode" steer "$(knob /mnt/1 mode)"
-is "said once" 1 "$(grep -c 'LUC goes on and is not tried' /tmp/guard.said)"
+is "said once" 1 "$(grep -c 'LUC goes on but is not tried' /tmp/guard.said)"
 rm /run/luc/filler
 waits 400 "tried again" "grep -q 'notes can be written again' /tmp/guard.said"
 kill -TERM $guard

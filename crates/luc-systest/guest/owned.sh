@@ -86,11 +86,11 @@ on_and_off() {
 needed_is_owned() { # owner
 	"$1_comes" $NEEDED
 	bench /mnt/0 8
-	check 11 "luc: $NEEDED: $OWNED; stop that first *" luc on /mnt/0
+	check 11 "luc: $NEEDED: $OWNED; detach that program first *" luc on /mnt/0
 	yes "LUC is not left loaded" gone /sys/fs/luc
 	check 13 "*missing  hooks  *$NEEDED $OWNED *" luc probe
 	insmod /lib/luc/luc.ko
-	check 11 "luc: $NEEDED: $OWNED; stop that first *" luc on /mnt/0
+	check 11 "luc: $NEEDED: $OWNED; detach that program first *" luc on /mnt/0
 	is "hooks not to be had" "$NEEDED busy" "$(grep -v ' detached' /sys/fs/luc/hooks)"
 	is "functions hooked" $NEEDED "$(hooked)"
 	rmmod luc

@@ -19,11 +19,11 @@ luc status --json > "$LUC_OUT/status.json" || bad "status --json"
 # Knobs: a refused value leaves the old one, in the tool and in the kernel.
 knobs=/sys/fs/luc/nullb0/knobs
 luc set /mnt/0 kp_milli 777 > /dev/null
-check 10 "luc: kp_milli cannot be 100001; it goes from 0 to 100000; the old value is kept" \
+check 10 "luc: kp_milli cannot be 100001; it takes a number from 0 to 100000; the old value is kept" \
 	luc set /mnt/0 kp_milli 100001
 check 10 "luc: *whole number*; the old value is kept" luc set /mnt/0 kp_milli 1.5
 check 10 "luc: *; the old value is kept" luc set /mnt/0 policy fast
-check 10 "luc: no knob is called *; nothing was changed" luc set /mnt/0 speed 1
+check 10 "luc: no knob is named *; nothing was changed" luc set /mnt/0 speed 1
 for value in -1 100001 99999999999999999999 1.5 x "" "1 2"; do
 	(echo "$value" > "$knobs/kp_milli") 2> /dev/null && bad "the module took kp_milli '$value'"
 	is "kp_milli after '$value'" 777 "$(cat "$knobs/kp_milli")"

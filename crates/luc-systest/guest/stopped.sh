@@ -4,7 +4,7 @@
 
 ON="on: /mnt/0 (nullb0, ext4): policy luc, steering, set point automatic"
 CANNOT="cannot switch LUC on: the kernel's ftrace has failed; *"
-STAYS="kernel module luc: it stays, as its hooks do: the kernel's ftrace has failed; *"
+STAYS="kernel module luc: it cannot be removed, because its hooks cannot: the kernel's ftrace has failed; *"
 
 ftrace_stops() {
 	address=$(awk '$3 == "ftrace_kill" { print $1 }' /proc/kallsyms)

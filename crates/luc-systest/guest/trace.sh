@@ -63,7 +63,7 @@ mkdir -p /tmp/cgroup/chosen/below
 (begun /tmp/group; files /mnt/0 noise 40) &
 recorded group $MEANS --on /mnt/0 --cgroup /tmp/cgroup/chosen --seconds 2
 wait
-check 2 "*is no control group*" luc trace record -o /tmp/x --cgroup /tmp --seconds 1 -- true
+check 2 "*is not a control group*" luc trace record -o /tmp/x --cgroup /tmp --seconds 1 -- true
 
 # Writers that wait: as many as the kernel's own probes see call and sleep.
 waited() { # EVENT: how often since `asked`

@@ -44,9 +44,9 @@ eventually "no hook is left" [ "$(wc -l < /sys/kernel/tracing/enabled_functions)
 
 # Cut off, changed, and no recording at all.
 head -c 100000 /tmp/many > /tmp/cut
-check 0 "*note: /tmp/cut is read up to its damage*" luc trace summary /tmp/cut
+check 0 "*note: /tmp/cut is damaged and was read only up to the damage*" luc trace summary /tmp/cut
 (head -c 100000 /tmp/many; head -c 64 /dev/urandom; tail -c +100065 /tmp/many) > /tmp/changed
-check 0 "*note: /tmp/changed is read up to its damage*" luc trace summary /tmp/changed
+check 0 "*note: /tmp/changed is damaged and was read only up to the damage*" luc trace summary /tmp/changed
 head -c 5000 /dev/urandom > /tmp/noise
 check 24 "luc: trace /tmp/noise: *" luc trace summary /tmp/noise
 sed '1s/clock=monotonic/clock=local/' /tmp/many > /tmp/clock

@@ -47,7 +47,7 @@ ended() { # what, exit code, mode
 	is "a knob: $1" 700 "$(knob /mnt/0 kp_milli)"
 }
 begun
-check 11 "*luc try, process*switches LUC here already*" luc try /mnt/0 --minutes 1
+check 11 "*luc try, process*already switches LUC here*" luc try /mnt/0 --minutes 1
 kill -TERM $trial
 ended "ended by a signal" 130 steer
 begun
@@ -65,7 +65,7 @@ yes "LUC is on" luc on /mnt/0 --set kp_milli=700
 begun
 kill -KILL $trial
 wait $trial 2> /dev/null
-check 0 "*was killed; LUC is as it was before*" luc set /mnt/0 kp_milli 700
+check 0 "*was killed; LUC is restored to its earlier state*" luc set /mnt/0 kp_milli 700
 is "mode: put back after kill -9" steer "$(knob /mnt/0 mode)"
 yes "LUC is off" luc off --all
 no_load

@@ -42,9 +42,9 @@ check 6 "has no journal" luc on /mnt/2
 check 6 "has no journal" luc on /mnt/3
 check 0 "/mnt/3 ext4 rw,dirsync,noatime" grep " /mnt/3 " /proc/mounts
 check 7 "read-only" luc on /mnt/1
-check 10 "goes from" luc on /mnt/0 --set kp_milli=-1
+check 10 "takes a number from" luc on /mnt/0 --set kp_milli=-1
 check 10 "whole number" luc on /mnt/0 --set kp_milli=much
-check 10 "no knob is called" luc on /mnt/0 --set speed=1
+check 10 "no knob is named" luc on /mnt/0 --set speed=1
 check 4 "no file" luc on /mnt/0 --module /nowhere/luc.ko
 check 4 "was not built for" luc on /mnt/0 --module /other/luc.ko
 check 3 "run it as root" unprivileged on /mnt/0

@@ -261,7 +261,7 @@ pub fn broken_sources(dir: &Path, changes: &[Replacement]) -> Result<(), String>
         let path = dir.join(file);
         let text = fs::read_to_string(&path).map_err(|e| format!("{file}: {e}"))?;
         if text.matches(find).count() != 1 {
-            return Err(format!("{file} does not hold once: {find}"));
+            return Err(format!("{file} must contain this exactly once: {find}"));
         }
         fs::write(&path, text.replace(find, replacement)).map_err(|e| e.to_string())?;
     }

@@ -42,7 +42,7 @@ pub fn range(min: i64, max: i64, words: &[&str]) -> String {
 }
 
 /// The meaning of `policy`, for each list of knobs.
-pub const POLICY_HELP: &str = "batching and copyout by one name; custom if they have none";
+pub const POLICY_HELP: &str = "one name for batching and copyout; custom if the pair has none";
 
 /// The knobs that choose a controller, with their words.
 pub fn controllers() -> impl Iterator<Item = (&'static Knob, &'static [Enumerator])> {

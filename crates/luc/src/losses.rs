@@ -31,21 +31,24 @@ impl Causes {
     /// Tells the reasons, and what to do about them. `larger` tells how to get a larger ring.
     pub fn advice(self, larger: &str) -> String {
         let fewer = if self.chosen {
-            "without --means kprobe there is no such limit where the kernel has fentry"
+            "without --means kprobe there is no such limit if the kernel has fentry"
         } else {
-            "fewer threads at once are all that helps"
+            "only fewer concurrent threads help"
         };
-        let returns = "of so many tasks at once kprobes do not wait for the returns";
+        let returns = "kprobes do not wait for the returns of so many concurrent tasks";
         match (self.ring, self.returns) {
             (true, false) => format!("the buffer was full; a larger one loses less: {larger}"),
             (true, true) => format!(
-                "the buffer was full, and it may be that {returns}; against the first, a larger one: {larger}; against the second, {fewer}"
+                "the buffer was full, and it may be that {returns}; for the first, use a larger \
+                 one: {larger}; for the second, {fewer}"
             ),
             (false, true) => format!(
-                "the buffer had room, but {returns}, or events were passed over while a program was running; {fewer}"
+                "the buffer had room, but {returns}, or the kernel skipped events while a program \
+                 was running; {fewer}"
             ),
             (false, false) => {
-                "events were passed over because a program was running on that processor; a larger buffer does not help"
+                "the kernel skipped events because a program was running on that processor; a \
+                 larger buffer does not help"
                     .into()
             }
         }
@@ -119,7 +122,7 @@ mod tests {
         assert!(
             causes
                 .advice("")
-                .ends_with("fewer threads at once are all that helps")
+                .ends_with("only fewer concurrent threads help")
         );
     }
 }

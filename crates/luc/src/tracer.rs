@@ -39,7 +39,8 @@ pub fn untraceable(verb: &'static str, error: TracerError, system: &dyn System) 
         TracerError::Denied { why } => HostError::NotPermitted {
             what: format!("trace with BPF ({why})"),
             fix: if watching::may_trace(system) {
-                "it has the rights, so the kernel or a container keeps BPF from everybody; `luc probe` tells more"
+                "this process has the privileges, so the kernel or a container denies BPF to everybody; \
+                 `luc probe` tells more"
             } else {
                 "run it as root, or with CAP_BPF and CAP_PERFMON, on the host rather than in a container"
             }
@@ -84,7 +85,8 @@ pub fn watch(
     tracer.poll(|taken| take(taken, &mut spans));
     if spans.len() >= SPANS_MAX {
         context.note(format_args!(
-            "so much happens that memory for it was full after {:.1} s; judged is what was seen until then",
+            "there were so many events that memory was full after {:.1} s; the verdict covers only \
+             this time",
             begin.elapsed().as_secs_f64()
         ))?;
     }

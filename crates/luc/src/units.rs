@@ -26,7 +26,7 @@ pub fn interval<const MAX_S: u32>(text: &str) -> Result<Duration, String> {
         Ok(seconds) if (0.2..=f64::from(MAX_S)).contains(&seconds) => {
             Ok(Duration::from_secs_f64(seconds))
         }
-        _ => Err(format!("write seconds from 0.2 to {MAX_S}")),
+        _ => Err(format!("expected seconds from 0.2 to {MAX_S}")),
     }
 }
 

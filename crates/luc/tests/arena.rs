@@ -65,7 +65,7 @@ fn the_worst_points_come_with_commands_that_measure_them_again() {
     let dir = tempfile::tempdir().expect("a folder");
     let said = campaign(dir.path(), &["run", "worst.toml"]);
     assert!(
-        said.contains("0 of 6 figures were reached; missed: 6"),
+        said.contains("0 of 6 figures reached their bounds; missed: 6"),
         "{said}"
     );
     assert!(said.contains("[exit 15]"), "{said}");

@@ -149,7 +149,7 @@ fn a_campaign_on_a_loop_device() {
     as_before("success");
     let said = campaign(&["status", "metal.toml", "-o", "out"]);
     assert!(
-        said.contains("2 done, 0 missing"),
+        said.contains("2 done, 0 known to be missing"),
         "without the device: {said}"
     );
 
@@ -177,18 +177,15 @@ fn a_campaign_on_a_loop_device() {
     assert!(is_mounted(device), "nobody could unmount it");
     let said = campaign(&["restore"]);
     assert!(
-        said.starts_with("put back after a run that was killed: the scratch device was unmounted"),
+        said.starts_with("restored after a killed run: the scratch device was unmounted"),
         "{said}"
     );
     as_before("kill -9, then restore");
 
     end(&mut begun(dir.path(), device), Signal::KILL);
     let said = campaign(&[&["run", "metal.toml", "-o", "again"], &erase[..]].concat());
-    assert!(
-        said.contains("note: put back after a run that was killed"),
-        "{said}"
-    );
+    assert!(said.contains("note: restored after a killed run"), "{said}");
     assert!(said.ends_with("[exit 0]\n"), "{said}");
     as_before("kill -9, then a run");
-    assert!(campaign(&["restore"]).starts_with("nothing is left to put back"));
+    assert!(campaign(&["restore"]).starts_with("nothing is left to restore"));
 }

@@ -265,8 +265,8 @@ fn a_worker_that_dies_ends_the_run() {
     let output = parent.wait_with_output().expect("ends");
     assert_eq!(
         said(&output),
-        "luc: metarates: worker 2 ended early (signal: 9 (SIGKILL)); the run is void, see the \
-         kernel log if nobody killed it\n[exit 14]"
+        "luc: metarates: worker 2 ended early (signal: 9 (SIGKILL)); the run is void; if nobody \
+         killed it, see the kernel log\n[exit 14]"
     );
     wait_until_gone(&workers);
     assert!(is_empty(dir.path()));
@@ -299,7 +299,7 @@ fn an_interrupt_gives_the_summary_so_far() {
         let output = parent.wait_with_output().expect("ends");
         let text = said(&output);
         assert!(
-            text.contains("interrupted: figures cover"),
+            text.contains("interrupted: the figures cover"),
             "{words}: {text}"
         );
         assert!(text.ends_with("[exit 130]"), "{words}: {text}");
@@ -338,10 +338,10 @@ fn arguments_that_make_no_sense_are_refused() {
         ("iozone -s 4x", 2, "not a size"),
         ("iozone -r 0", 2, "not a size"),
         ("iozone -s 4k -r 8k", 14, "does not fit"),
-        ("iozone -s 10k -r 4k", 14, "no whole number of records"),
+        ("iozone -s 10k -r 4k", 14, "not a whole number of records"),
         ("mdtest -b 0", 2, "--branches"),
         ("mdtest -z 9 -b 9", 14, "smaller -z or -b"),
-        ("fsync-storm --rate-per-s 0", 2, "not a number"),
+        ("fsync-storm --rate-per-s 0", 2, "expected a number"),
         (
             "fsync-storm --burst 3 --rate-per-s 3",
             2,
@@ -374,7 +374,7 @@ fn nobody_works_by_hand() {
         .output()
         .expect("runs");
     let text = said(&output);
-    assert!(text.contains("not started by a workload"), "{text}");
+    assert!(text.contains("only a workload can start"), "{text}");
     assert!(text.ends_with("[exit 2]"), "{text}");
 }
 

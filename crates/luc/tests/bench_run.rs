@@ -87,7 +87,7 @@ fn nothing_is_made_for_a_file_that_cannot_run() {
     let line = text(&output.stderr);
     assert_eq!(output.status.code(), Some(14), "{line}");
     assert!(
-        line.contains("flowop o (line 2): fd 1 holds an open file already; close it first"),
+        line.contains("flowop o (line 2): fd 1 already holds an open file; close it first"),
         "{line}"
     );
     assert_eq!(fs::read_dir(place.path()).expect("readable").count(), 0);

@@ -322,7 +322,7 @@ fn results_that_are_damaged_old_or_of_the_future() {
     // results.
     let said = campaign_run(dir.path());
     assert!(
-        said.contains("All 2 figures were reached.") && said.contains("2.000"),
+        said.contains("All 2 figures reached their bounds.") && said.contains("2.000"),
         "{said}"
     );
 
@@ -343,7 +343,7 @@ fn results_that_are_damaged_old_or_of_the_future() {
     let lock = store.lock().expect("the lock");
     let said = campaign_run(dir.path());
     assert!(
-        said.contains("another run of a campaign is under way there"),
+        said.contains("another campaign run is using this folder"),
         "{said}"
     );
     assert!(said.ends_with("[exit 27]\n"), "{said}");

@@ -123,7 +123,7 @@ fn a_slurm_that_refuses() {
     let (code, line) = slurm.run(&slurm.path("out"), &[]);
     assert_eq!(code, BACK_END, "{line}");
     assert!(
-        line.contains("runs no job arrays: MaxArraySize is 0"),
+        line.contains("does not run job arrays: MaxArraySize is 0"),
         "{line}"
     );
 }
@@ -163,7 +163,7 @@ fn jobs_that_leave_nothing() {
     let (code, line) = said(&mut command);
     assert_eq!(code, luc::exit::Code::Lab as i32, "{line}");
     assert!(
-        line.contains("left no result (no longer in the queue); it is submitted again"),
+        line.contains("left no result (no longer in the queue); submitting it again"),
         "{line}"
     );
     let submitted = fs::read_to_string(slurm.path("submitted")).expect("submitted");
@@ -181,7 +181,7 @@ fn jobs_that_leave_nothing() {
     let failed: Vec<String> = failed
         .map(|entry| fs::read_to_string(entry.expect("an entry").path()).expect("a text"))
         .collect();
-    let why = "2 times (no longer in the queue): it printed nothing; is the folder there";
+    let why = "2 times (no longer in the queue): it printed nothing; do the nodes see the folder";
     assert!(failed.iter().any(|text| text.contains(why)), "{failed:?}");
 }
 
@@ -280,7 +280,7 @@ fn exports_are_what_the_shell_and_python_take() {
     // A folder that no Snakefile can name.
     let (code, _, line) = export("{out}", "snakemake");
     assert_eq!(code, Some(CAMPAIGN), "{line}");
-    assert!(line.contains("or holds a brace"), "{line}");
+    assert!(line.contains("or contains a brace"), "{line}");
     // A folder with other things in it.
     fs::create_dir(dir.path().join("other")).expect("a folder");
     let (code, _, line) = export("other", "parallel");

@@ -217,7 +217,7 @@ fn what_people_read() {
 fn what_was_not_seen_is_not_known() {
     let machine = machine();
     let path = machine.dir.path().join("blind");
-    let why = "not seen here: writes, the data flush of syncs: there are no kprobes";
+    let why = "not seen here: writes, the data flush of syncs: this kernel has no kprobes";
     let header = Header::default()
         .with("boot", "this-boot")
         .with(Header::UNSEEN, "write,flush")
@@ -237,7 +237,7 @@ fn what_was_not_seen_is_not_known() {
     assert!(account["flush_ns"].is_null() && account["sync_ns"].is_number());
 
     let said = machine.run(&["trace", "summary", "--json", &file]);
-    assert!(said.contains("luc: note: not seen while"), "{said}");
+    assert!(said.contains("luc: note: not seen when"), "{said}");
     let json = json_of(&said);
     let fs = &json["file_systems"][0];
     assert!(fs["counts"]["write"].is_null() && fs["counts"]["open"] == 0);

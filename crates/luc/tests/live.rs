@@ -33,7 +33,7 @@ fn without_tracer_the_module_is_asked() {
 #[test]
 fn without_both_there_is_a_failure() {
     let said = Pretended::new().run(&["top", "--once"]);
-    assert!(said.contains("no kernel behind a pretended tree"), "{said}");
+    assert!(said.contains("a tree of files has no kernel"), "{said}");
     assert!(said.ends_with("[exit 24]\n"), "{said}");
 }
 

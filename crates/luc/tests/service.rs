@@ -124,7 +124,7 @@ fn what_was_switched_by_hand_is_left_alone() {
     let mine = machine(DATA);
     mine.run(&["on", "/srv/data"]);
     let said = serve(&mine, |_| {});
-    assert!(said.contains("LUC is on by somebody else's hand"), "{said}");
+    assert!(said.contains("someone else switched LUC on"), "{said}");
     assert_eq!(attached(&mine), ["attach 254:16"]);
     // Switched off by hand while the service runs: LUC stays off.
     let off = machine(DATA);
@@ -218,7 +218,7 @@ fn a_configuration_is_checked_without_a_machine() {
         good.run(&["service", "--check"]),
         format!(
             "/srv/data: delay_limit_us=7000, no guard ({0}:1)\n\
-             /srv/mail: as it is, no guard ({0}:5)\n",
+             /srv/mail: default knobs, no guard ({0}:5)\n",
             good.at(MAIN).display()
         )
     );
@@ -234,7 +234,7 @@ fn a_configuration_is_checked_without_a_machine() {
         ),
         (
             &format!("{DATA}{DATA}"),
-            "luc.toml:5: /srv/data has an entry already",
+            "luc.toml:5: /srv/data already has an entry",
         ),
     ] {
         let said = machine(config).run(&["service"]);

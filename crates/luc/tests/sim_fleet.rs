@@ -114,7 +114,7 @@ fn a_node_can_be_simulated_again() {
     };
     let node = kept
         .lines()
-        .find_map(|line| line.strip_prefix("The most that LUC costs: node "));
+        .find_map(|line| line.strip_prefix("Worst node: "));
     let (node, _) = node.expect("a node").split_once(',').expect("a gain");
     let words: Vec<&str> = command.split_whitespace().skip(1).collect();
     let report = terminal(luc().args(&words[..2]).arg("--json").args(&words[2..]));
@@ -182,15 +182,15 @@ fn files_of_others_are_refused_in_a_line() {
     for (words, why) in [
         (
             &["--out", "out.jsonl", "--seed", "2"][..],
-            "out.jsonl: of a run with seed 1",
+            "out.jsonl: from a run with seed 1",
         ),
         (
             &["--out", "out.jsonl", "--files", "5"],
-            "of a run with files 4",
+            "from a run with files 4",
         ),
         (
             &["--out", "out.jsonl", "--policy", "static"],
-            "of a run whose knobs differs",
+            "from a run that differs in knobs",
         ),
         (
             &["--out", "notes.txt"],
@@ -215,7 +215,7 @@ fn files_of_others_are_refused_in_a_line() {
         "out.jsonl",
     ];
     let other = [&other[..], &PROGRAMS].concat();
-    refused(&place.fleet(&other), "of a run whose table differs");
+    refused(&place.fleet(&other), "from a run that differs in table");
     assert_eq!(fs::read(place.path("out.jsonl")).expect("kept"), bytes);
     assert_eq!(fs::read(place.path("notes.txt")).expect("kept"), b"mine\n");
 }
@@ -305,7 +305,7 @@ fn an_interrupt_tells_what_is_done_so_far() {
     let pid = Pid::from_raw(i32::try_from(child.id()).expect("a pid")).expect("not 0");
     kill_process(pid, Signal::INT).expect("sent");
     let output = child.wait_with_output().expect("it ends");
-    refused(&locked, "another run writes it");
+    refused(&locked, "another run is writing to it");
     assert_eq!(output.status.code(), Some(130));
     let said = String::from_utf8_lossy(&output.stdout);
     let nodes = luc_words_count(lines(&out) - 1);
@@ -315,7 +315,7 @@ fn an_interrupt_tells_what_is_done_so_far() {
     );
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(
-        told.contains("luc: interrupted: the same command goes on from out.jsonl"),
+        told.contains("luc: interrupted: the same command continues from out.jsonl"),
         "{told}"
     );
 }

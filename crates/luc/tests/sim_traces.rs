@@ -381,15 +381,15 @@ fn machines_are_measured_and_simulated() {
         "{said}"
     );
     for (text, why) in [
-        ("{}", "is none of `luc sim calibrate --json`"),
-        ("nothing", "is none of `luc sim calibrate --json`"),
+        ("{}", "is not output of `luc sim calibrate --json`"),
+        ("nothing", "is not output of `luc sim calibrate --json`"),
         (
             r#"{"schema": "luc-sim-calibration/1", "recordings": []}"#,
-            "one machine is needed",
+            "must hold exactly one machine",
         ),
         (
             r#"{"schema": "luc-sim-calibration/1", "recordings": [{"file_systems": [{"disk": "4ms:1"}]}]}"#,
-            "did not tell how many processors there were: give --cpus",
+            "does not tell how many processors there were: give --cpus",
         ),
     ] {
         fs::write(files.path("machine.json"), text).expect("written");
@@ -459,7 +459,10 @@ fn recordings_that_are_cut_say_so() {
     for share in [30, 60, 99] {
         fs::write(&cut, &whole[..whole.len() * share / 100]).expect("written");
         let (out, said, code) = say("trace summary", &cut);
-        let line = format!("luc: note: {} is read up to its damage: ", cut.display());
+        let line = format!(
+            "luc: note: {} is damaged and was read only up to the damage: ",
+            cut.display()
+        );
         assert!(
             said.starts_with(&line) && said.lines().count() == 1,
             "{said}"

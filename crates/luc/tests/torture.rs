@@ -114,9 +114,9 @@ fn bad_input_is_one_line() {
     let ground = Ground::worked();
     let marks = fs::read(ground.path("marks")).expect("marks");
     for (bytes, said) in [
-        (&marks[..marks.len() - 1], "is cut off"),
-        (&b"rubbish"[..], "holds no marks"),
-        (&marks[1..], "holds no marks"),
+        (&marks[..marks.len() - 1], "is truncated"),
+        (&b"rubbish"[..], "contains no marks"),
+        (&marks[1..], "contains no marks"),
         (&[marks.clone(), marks.clone()].concat(), "a second start"),
     ] {
         fs::write(ground.path("marks"), bytes).expect("marks");

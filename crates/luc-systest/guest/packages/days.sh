@@ -16,11 +16,11 @@ within 200 "guarded, and not by throughput alone" said '/ (vda): guarded'
 bench /root 2
 luc bench create-fsync --threads 4 --seconds 100000 --warmup-s 0 /root > /dev/null 2>&1 &
 load=$!
-check 11 "*luc service, process*guards it already*" luc guard /
+check 11 "*luc service, process*already guards it*" luc guard /
 
 sleep 5
 yes "killed" kill -KILL "$(pid)"
-within 200 "taken up again" said '/ (vda): guarded again, from where it was'
+within 200 "taken up again" said '/ (vda): guarded again, from where it stopped'
 yes "LUC is on" is_on /
 service=$(pid)
 

@@ -28,7 +28,7 @@ untrusted() {
 	echo "tell $(luc probe | grep 'module loading')"
 	check 4 "luc: kernel module luc: *is not signed by a key that this kernel trusts; *mok.pub*" luc on /
 	is "lines of that" 1 "$(luc on / 2>&1 | wc -l)"
-	check 0 "*luc.ko is signed; loading shows whether by a trusted key*" luc probe
+	check 0 "*luc.ko is signed; loading it will show whether the kernel trusts the key*" luc probe
 	within 100 "the service says that LUC stays off" sh -c 'systemctl status luc | grep "LUC stays off"'
 	yes "and runs on" systemctl is-active luc
 }

@@ -49,7 +49,7 @@ const BROKEN: [Broken; 5] = [
     },
     Broken {
         name: "allocates_under_a_lock",
-        what: "memory that may be waited for is asked for under a spinlock",
+        what: "an allocation that may sleep is made under a spinlock",
         kernel: CHECKED,
         change: (
             "kmod/copyout.c",
@@ -218,7 +218,7 @@ fn is_caught(broken: &Broken) -> Outcome {
     let said = match run_jobs(&spec, &jobs) {
         Err(Trouble::Fail(said)) => said,
         Err(other) => return Err(other),
-        Ok(_) => return fail(format!("nobody sees that {}", broken.what)),
+        Ok(_) => return fail(format!("no check notices that {}", broken.what)),
     };
     let line = said.lines().find(|line| line.contains(broken.seen_as));
     match line {

@@ -226,7 +226,7 @@ fn run_that_ends(spec: &RunSpec, jobs: &[Job]) -> Result<Answer, Trouble> {
     loop {
         match run_jobs(spec, jobs) {
             Err(Trouble::Fail(why)) if why.contains("did not finish within") && tries < TRIES => {
-                println!("  lines: try {tries} of {TRIES}: the guest stood still");
+                println!("  lines: try {tries} of {TRIES}: the guest hung");
                 tries += 1;
             }
             outcome => return outcome,

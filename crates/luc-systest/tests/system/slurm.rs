@@ -95,7 +95,7 @@ fn measured() -> Outcome {
     let first = output(&mut run(&cluster, &scripted, &[]))?;
     ended_with(&first, LAB)?;
     check(
-        told(&first).contains("left no result (FAILED, NonZeroExitCode); it is submitted again"),
+        told(&first).contains("left no result (FAILED, NonZeroExitCode); submitting it again"),
         told(&first),
     )?;
     let begun = scripted.noted("begun");
@@ -222,7 +222,7 @@ fn ended_and_found_again() -> Outcome {
     let output = self::output(&mut run(&cluster, &scripted, &[]))?;
     ended_with(&output, 0)?;
     check(
-        told(&output).contains("of a former run; they are waited for"),
+        told(&output).contains("of an earlier run; waiting for them"),
         told(&output),
     )?;
     let ended = scripted.noted("ended");

@@ -79,7 +79,7 @@ fn certified_without_gain() -> Outcome {
     let sentence = sentence.as_str().unwrap_or_default();
     println!("  {sentence}");
     check(
-        sentence.contains("at least 0.99 of stock, 99% sure"),
+        sentence.contains("at least 0.99 of stock with 99% confidence"),
         format!("lone: {sentence}"),
     )
 }

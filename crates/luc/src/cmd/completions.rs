@@ -41,7 +41,7 @@ impl Verb for Args {
 /// For fish, `clap_complete` leaves out the values of positional arguments. This function counts
 /// the words after the verbs, and with them values of options other than --sysroot.
 const FISH_BEHIND: &str = r#"
-# Whether the words from the third on are the verbs, and at least and at most so many words follow.
+# Tells whether the words from the third argument on are the verbs, with at least $argv[1] and at most $argv[2] words after them.
 function __fish_luc_behind
     set -l least $argv[1]
     set -l most $argv[2]

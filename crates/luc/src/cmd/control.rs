@@ -15,10 +15,9 @@ verbs! {
 
 /// Print the closed loop's poles for a set of gains
 ///
-/// The loop is stable if every pole lies inside the unit circle; the closer
-/// to 0 the largest modulus, the sooner an error is gone. "published" is
-/// the textbook loop, in which a commit's error corrects that same commit;
-/// "stepwise" is what runs: it corrects the next one.
+/// The loop is stable if every pole lies inside the unit circle; the closer the largest modulus is
+/// to 0, the sooner an error is gone. "published" is the textbook loop, in which a commit's error
+/// corrects that same commit; "stepwise" is what runs: it corrects the next one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc control poles\n\

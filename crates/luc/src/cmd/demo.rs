@@ -34,10 +34,10 @@ pub struct Args {
     /// Kernel to show it on
     #[arg(long, value_name = "NAME", default_value = "6.12")]
     kernel: String,
-    /// Virtual machines at the same time [default: as many as processors and memory allow]
+    /// Virtual machines to run at the same time [default: as many as processors and memory allow]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     jobs: Option<u32>,
-    /// Render the results that are in the folder instead of measuring
+    /// Render existing results instead of measuring
     #[arg(long)]
     from_results: bool,
     /// Directory that holds the sources of the module
@@ -82,7 +82,7 @@ impl Verb for Args {
         }
         let folder = store.dir().join("failed");
         let line = format!(
-            "demo: {failed} of its cells failed; {} and {} say why",
+            "demo: {failed} of its cells failed; see {} and {}",
             folder.display(),
             store.dir().join(FIGURES_DIR).join("failed").display()
         );

@@ -12,19 +12,20 @@ use crate::trying::guarding::Guarding;
 use crate::trying::{before, wait};
 use crate::verb::{Interrupt, Verb};
 
-/// Keep LUC on only while it is not shown to harm
+/// Keep LUC on unless it is shown to do harm
 ///
-/// Tries LUC against stock on each file system that it is on for, at a low duty and for as long as this
-/// runs. Where it is less than 0.99 of stock, 99% sure, LUC stands aside there and is tried again later,
-/// each time later. `luc status` and `luc exporter` show the verdicts. A mode that is set by hand is left
-/// alone until LUC is switched on anew. docs/guard.md tells what is promised, and what trying costs.
+/// Tries LUC against stock on each file system that it is on for, in a small share of the time and
+/// as long as this runs. If LUC reaches less than 0.99 of stock, with 99% confidence, it stands
+/// aside there and is tried again after ever longer pauses. `luc status` and `luc exporter` show
+/// the verdicts. A mode that is set by hand is left alone until LUC is switched on again.
+/// docs/guard.md tells what is promised, and what trying costs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc guard\n\
     \x20 luc guard /srv/data /srv/mail")]
 pub struct Args {
-    /// Paths on the file systems, or their block devices [default: each that LUC is on for, later ones
-    /// too]
+    /// Paths on the file systems, or their block devices [default: every one that LUC is on for,
+    /// now or later]
     #[arg(value_name = "PATH|DEVICE", value_hint = ValueHint::AnyPath)]
     paths: Vec<PathBuf>,
 }

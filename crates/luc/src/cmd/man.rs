@@ -37,7 +37,7 @@ impl Verb for Args {
             1 => {}
             5 => return configuration(&self.out, context),
             other => {
-                let why = format!("section {other} has no page; 1 and 5 have");
+                let why = format!("section {other} has no page; use 1 or 5");
                 return Err(Failure::usage("man", why));
             }
         }
@@ -61,9 +61,9 @@ fn configuration(dir: &Path, context: &mut Context) -> Result<(), Failure> {
     roff.control("SH", ["DESCRIPTION"]);
     roff.text([roman(
         "luc-service(1) reads /etc/luc/luc.toml, then the files of /etc/luc/luc.toml.d that end in \
-         .toml, in the order of their names. Each [[file_system]] names one file system, and no two \
-         name the same. A fault refuses all of it, with its file and line. After a change: \
-         systemctl reload luc.",
+         .toml, in the order of their names. Each [[file_system]] names one file system, and no \
+         two name the same one. An error refuses the whole configuration, and is reported with its \
+         file and line. After a change: systemctl reload luc.",
     )]);
     roff.control("SH", ["KEYS OF A FILE SYSTEM"]);
     for key in &luc_service::config::KEYS {

@@ -13,8 +13,7 @@ use crate::verb::{Interrupt, Verb};
 
 /// Switch LUC off and run the file system as the kernel would
 ///
-/// Takes effect at once, under any load. A file system that is unmounted is
-/// switched off by itself.
+/// Takes effect at once, under any load. Unmounting a file system switches LUC off for it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc off /srv/data\n\

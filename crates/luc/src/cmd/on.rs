@@ -30,7 +30,7 @@ pub struct Args {
     /// A path on the file system, or its block device
     #[arg(value_name = "PATH|DEVICE", value_hint = ValueHint::AnyPath)]
     path: PathBuf,
-    /// What LUC does: luc, or one of those to compare with; see below
+    /// Policy: luc, or another one to compare with; see below
     #[arg(long, value_name = "POLICY")]
     policy: Option<String>,
     /// Only measure; change nothing

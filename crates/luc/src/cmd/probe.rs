@@ -11,10 +11,10 @@ use crate::exit::{Code, Failure};
 use crate::units;
 use crate::verb::Verb;
 
-/// Tell whether this machine can run LUC, what of it can be watched, and what is missing
+/// Tell whether this machine can run LUC, what can be watched on it, and what is missing
 ///
-/// Changes nothing; to find out what can be watched it attaches the tracer for a moment. Exits with
-/// 13 if something is missing that LUC needs to run; watching needs none of that.
+/// Changes nothing; to find out what can be watched, it attaches the tracer for a moment. Exits
+/// with 13 if something is missing that LUC needs to run; watching does not need it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc probe\n\
@@ -76,7 +76,7 @@ impl Verb for Args {
             super::print_json(context, &report)?;
         } else {
             print_checks(context, &checks)?;
-            writeln!(context.out, "\nto watch it:")?;
+            writeln!(context.out, "\nto watch this machine:")?;
             print_checks(context, &watching.checks)?;
             print_journals(context, &rows)?;
             writeln!(context.out, "\n{}", verdict(&watching))?;
@@ -102,11 +102,12 @@ fn verdict(watching: &Watching) -> &'static str {
     match (watching.possible, &watching.unseen) {
         (None, _) => "Whether this machine can be watched cannot be told from here.",
         (Some(true), Some(unseen)) if !unseen.is_empty() => {
-            "This machine can be watched: syncs and commits exactly, and what is seen besides."
+            "This machine can be watched: syncs and commits completely, other events as listed \
+             above."
         }
-        (Some(true), _) => "This machine can be watched: all that LUC can see.",
+        (Some(true), _) => "This machine can be watched: everything that LUC can see.",
         (Some(false), _) => {
-            "This machine cannot be watched; where LUC's module is on, that tells a part of it."
+            "This machine cannot be watched; if LUC's module is on, the module tells a part of it."
         }
     }
 }

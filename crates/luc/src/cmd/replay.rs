@@ -13,7 +13,7 @@ use crate::exit::{Code, Failure};
 use crate::units::{count, counted};
 use crate::verb::Verb;
 
-/// Repeat recorded decisions and compare them bit for bit
+/// Replay recorded decisions and compare them bit for bit
 ///
 /// Feeds every decision of a recording to the controller of this program, the
 /// same code that runs in the kernel, and compares what comes out; then checks
@@ -104,7 +104,7 @@ fn print<R: BufRead>(
     )?;
     writeln!(
         out,
-        "  chained    {} follow from the one before, {} do not; {}, {}",
+        "  chained    {} follow from the previous one, {} do not; {}, {}",
         count(summary.chain_checked),
         count(summary.chain_breaks),
         counted(summary.restarts, "start", "starts"),

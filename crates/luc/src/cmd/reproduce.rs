@@ -24,12 +24,12 @@ use crate::verb::{Interrupt, Verb};
 
 const SCHEMA: &str = "luc-reproduce/1";
 
-/// Set the documents' figures beside our own
+/// Compare the documents' figures with our own
 ///
-/// Measures the sweep behind each figure in the lab, as far as it is missing, and says by rule
-/// whether the figure is reproduced. D5.8 is a figure of the dissertation, P7 of the paper; without
-/// a name all are meant. All of them take some hours on two processors, --quick some ten minutes.
-/// Whatever ends it, the same command goes on from there.
+/// Measures what is missing of the sweep behind each figure, in the lab, and decides by rule
+/// whether the figure is reproduced. D5.8 is a figure of the dissertation, P7 one of the paper;
+/// without names, all figures are answered. All of them take some hours on two processors, --quick
+/// about ten minutes. After an interruption the same command continues.
 #[derive(Debug, clap::Args)]
 #[allow(clippy::struct_excessive_bools)] // each is an option of its own
 #[command(after_help = "Examples:\n\
@@ -40,28 +40,28 @@ pub struct Args {
     /// Figures and tables, as --list names them [default: all]
     #[arg(value_name = "FIGURE")]
     figures: Vec<String>,
-    /// List the figures, and measure nothing
+    /// List the figures; measure nothing
     #[arg(long, conflicts_with_all = ["quick", "from_results", "any_version", "markdown"])]
     list: bool,
-    /// Measure few points, as seldom as makes an interval
+    /// Measure few points, with the fewest repeats that give an interval
     #[arg(long)]
     quick: bool,
-    /// Answer from the results that are there, and measure nothing
+    /// Answer from existing results; measure nothing
     #[arg(long)]
     from_results: bool,
-    /// Let results of other versions count, too, and measure only what has none
+    /// Accept results of other versions, too; measure only cells without any
     #[arg(long, conflicts_with = "from_results")]
     any_version: bool,
     /// Folder of the results; made if absent
     #[arg(long, short = 'o', value_name = "DIR", default_value = "out/reproduce", value_hint = clap::ValueHint::DirPath)]
     out: PathBuf,
-    /// Cells at the same time [default: as many as processors and memory allow]
+    /// Cells to measure at the same time [default: as many as processors and memory allow]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
     /// Directory that holds the sources of the module
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
-    /// Write the answer as Markdown, too
+    /// Also write the answer as Markdown
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     markdown: Option<PathBuf>,
     /// Print JSON
@@ -110,7 +110,7 @@ impl Verb for Args {
         }
         let failed = counted(failed as u64, "cell", "cells");
         let folder = store.dir().join("failed");
-        let line = format!("reproduce: {failed} failed; {} says why", folder.display());
+        let line = format!("reproduce: {failed} failed; see {}", folder.display());
         Err(Failure::Coded(Code::Lab, line))
     }
 

@@ -37,8 +37,8 @@ pub struct Args {
     /// Print JSON: every knob and counter by its own name
     #[arg(long)]
     json: bool,
-    /// Add what happens in an interval of this many seconds [default: 1]: what `luc top` shows, traced
-    /// with BPF where the kernel allows it
+    /// Add the events of an interval of this many seconds [default: 1], as `luc top` shows them,
+    /// traced with BPF if the kernel allows it
     #[arg(
         long,
         value_name = "SECONDS",
@@ -276,7 +276,7 @@ fn setpoint(status: &Status) -> String {
     let events = |events| many(events, "sync event", "sync events");
     match (given, aimed) {
         (Some(0), Some(0)) => "automatic".into(),
-        (Some(0), aimed) => format!("automatic, {} per commit at the last one", events(aimed)),
+        (Some(0), aimed) => format!("automatic, {} per commit at the last commit", events(aimed)),
         (given, aimed) => format!("{} per commit", events(given.or(aimed))),
     }
 }
@@ -375,7 +375,7 @@ fn copy_out(status: &Status) -> String {
         return line;
     }
     let failed = many(failed, "copy failed", "copies failed");
-    format!("{line}, {failed} for want of memory")
+    format!("{line}, {failed} for lack of memory")
 }
 
 fn each(sum: Option<i64>, number: Option<i64>) -> Option<i64> {

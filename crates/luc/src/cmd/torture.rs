@@ -19,7 +19,7 @@ use crate::units::{count, counted};
 use crate::verb::{Verb, verbs};
 
 verbs! {
-    /// Write files that a power cut can be checked by, and check them
+    /// Write files, and check them after a power cut
     Verbs:
     Work(WorkArgs),
     Verify(VerifyArgs),
@@ -41,13 +41,13 @@ pub struct WorkArgs {
     /// Processes
     #[arg(long, default_value_t = 1)]
     processes: u32,
-    /// Decides what each thread does
+    /// Seed that decides what each thread does
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Operations of each thread
     #[arg(long, default_value_t = 1000, conflicts_with = "seconds")]
     ops: u64,
-    /// Work for this long instead
+    /// Work for this many seconds instead
     #[arg(long)]
     seconds: Option<u32>,
     /// End with a sync of the file system
@@ -56,7 +56,7 @@ pub struct WorkArgs {
     /// Sync files only, neither directories nor the whole file system
     #[arg(long)]
     files_only: bool,
-    /// Do the part of this process only
+    /// Do only this process's part
     #[arg(long, hide = true)]
     rank: Option<u32>,
     /// Print JSON
@@ -64,7 +64,7 @@ pub struct WorkArgs {
     json: bool,
 }
 
-/// Compare the files found with what the marks promise
+/// Compare the files found with the promises of the marks
 #[derive(Debug, clap::Args)]
 pub struct VerifyArgs {
     /// The directory as it was found
@@ -73,7 +73,7 @@ pub struct VerifyArgs {
     /// The marks
     #[arg(long, value_hint = clap::ValueHint::FilePath)]
     acks: PathBuf,
-    /// Take into account only marks before this place
+    /// Consider only marks before this index
     #[arg(long, value_name = "INDEX")]
     until: Option<u64>,
     /// How the file system was mounted
@@ -90,13 +90,13 @@ pub struct CutsArgs {
     /// Disk of the lab that was recorded, by name
     #[arg(long)]
     recorded: String,
-    /// Disk of the lab, off, that is to show what a cut left
+    /// Disk of the lab, switched off, that will show what a cut left
     #[arg(long)]
     replica: String,
-    /// Its partition that holds the file system, as p2
+    /// Its partition with the file system, such as p2
     #[arg(long, default_value = "")]
     partition: String,
-    /// Its partition that holds the journal, where that is a device of its own
+    /// Its partition with the journal, if the journal has its own device
     #[arg(long)]
     journal: Option<String>,
     /// Directory to mount it at
@@ -111,13 +111,13 @@ pub struct CutsArgs {
     /// How the file system was mounted
     #[arg(long, value_enum, default_value = "ordered")]
     data_mode: Mode,
-    /// How many cuts
+    /// Number of cuts
     #[arg(long, default_value_t = 100)]
     cuts: u32,
-    /// Let e2fsck look at every so-manieth; 0: at none
+    /// Check every Nth cut with e2fsck; 0: none
     #[arg(long, default_value_t = 1)]
     fsck_every: u32,
-    /// Decides where to cut and what survives
+    /// Seed that decides where to cut and what survives
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print JSON
@@ -129,7 +129,7 @@ pub struct CutsArgs {
 enum Mode {
     /// data=ordered or data=journal
     Ordered,
-    /// data=writeback: what no sync promised may hold anything
+    /// data=writeback: data that no sync promised may hold anything
     Writeback,
 }
 
@@ -215,7 +215,7 @@ fn work_failed(dir: &Path, error: &WorkError) -> Failure {
             HostError::NotFound {
                 path: path.clone(),
                 why: plain(why),
-                fix: "make it first".to_owned(),
+                fix: "create it first".to_owned(),
             }
             .into()
         }
@@ -290,8 +290,8 @@ impl Verb for CutsArgs {
             }
             writeln!(
                 context.out,
-                "{} of a record of {} entries, {} flushes; {} verified, {} acknowledged; \
-             {} looked at, e2fsck {} times; {} lost",
+                "{} of a record of {} entries, {} flushes; {} verified, {} acknowledged; {} \
+                 checked, e2fsck {} times; {} lost",
                 counted(summary.cuts, "cut", "cuts"),
                 count(summary.log_entries),
                 count(summary.flushes),
@@ -316,7 +316,7 @@ impl Verb for CutsArgs {
 fn read_marks(path: &Path) -> Result<Vec<u8>, Failure> {
     fs::read(path).map_err(|error| {
         let (path, why) = (path.display().to_string(), plain(&error));
-        let fix = "give what `luc torture work` was given as --acks".to_owned();
+        let fix = "give the file that `luc torture work` got as --acks".to_owned();
         match error.kind() {
             std::io::ErrorKind::NotFound => HostError::NotFound { path, why, fix }.into(),
             _ => Failure::trace(path, why),

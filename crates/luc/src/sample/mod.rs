@@ -184,7 +184,7 @@ impl Sampler {
         self.read_tracer(system, &mut reading)
             .map_err(|error| tracer::untraceable(self.verb, error, system))?;
         if !reading.module_loaded {
-            let line = "the module is not loaded: nothing is known of set points, holds and copies";
+            let line = "the module is not loaded: set points, holds and copies are unknown";
             reading.lacks.push(line.into());
         }
         Ok(reading)
@@ -252,7 +252,7 @@ impl Sampler {
 fn pretended() -> TracerError {
     TracerError::Unfit {
         what: "--sysroot".into(),
-        why: "no kernel behind a pretended tree".into(),
+        why: "a tree of files has no kernel to trace".into(),
     }
 }
 
@@ -274,7 +274,7 @@ fn attach(
     let tracer = match Tracer::attach(&settings(devs.clone())) {
         Err(TracerError::TooMany { most, .. }) => {
             lacks.push(format!(
-                "of {} file systems only the {most} mounted first are traced",
+                "only {most} of {} file systems are traced: those mounted first",
                 devs.len()
             ));
             let first = devs.into_iter().take(most).collect();

@@ -117,7 +117,7 @@ impl<'a> Held<'a> {
         let noted = claim.note(system, Of::Try(before.clone()));
         noted.map_err(|why| {
             Failure::from(HostError::Unexpected(format!(
-                "{why}; nothing was changed, as it could not be put back after a crash"
+                "{why}; nothing was changed, because it could not be restored after a crash"
             )))
         })?;
         *held() = Some(Owned {
@@ -210,6 +210,6 @@ pub fn put_back_killed(
     claim.forget(system, notes::TRY);
     let shown = attached.name.replace('!', "/");
     Ok(Some(format!(
-        "a `luc try` of {shown} was killed; LUC is as it was before"
+        "a `luc try` of {shown} was killed; LUC is restored to its earlier state"
     )))
 }

@@ -148,9 +148,9 @@ impl<'a> Kept<'a> {
             path: subject.attached().name.replace('!', "/"),
         })?;
         let begun = if keeper.is_left_alone() {
-            "its mode was set by hand: left alone until LUC is switched on anew"
+            "its mode was set by hand: left alone until LUC is switched on again"
         } else if resumed {
-            "guarded again, from where it was"
+            "guarded again, from where it stopped"
         } else {
             "guarded"
         };
@@ -218,7 +218,7 @@ impl<'a> Kept<'a> {
     /// Forgets a file system that LUC is no longer on for.
     fn end(&self) -> String {
         self.claim.forget(self.system, notes::GUARD);
-        let line = "LUC was switched off, or it was unmounted; no longer guarded";
+        let line = "LUC was switched off or the file system unmounted; no longer guarded";
         self.line(line)
     }
 
@@ -245,13 +245,14 @@ fn told(event: &Event) -> String {
     match event {
         Event::Changed(change) => told_change(*change),
         Event::LeftAlone => {
-            "the mode was set by hand: left alone until LUC is switched on anew".into()
+            "the mode was set by hand: left alone until LUC is switched on again".into()
         }
-        Event::SetByHand => "a knob was set by hand: the trial begins anew".into(),
+        Event::SetByHand => "a knob was set by hand: the trial starts over".into(),
         Event::GivenUp(why) => format!("a pair was given up: {why}"),
         Event::CannotSave(why) => {
             format!(
-                "{why}; LUC goes on and is not tried, as it could not be put back after a crash"
+                "{why}; LUC goes on but is not tried, because it could not be restored after a \
+                 crash"
             )
         }
         Event::CanSave => "notes can be written again; the trial goes on".into(),
@@ -262,21 +263,22 @@ fn told_change(change: Change) -> String {
     let aside = |time: Duration| units::duration(i128::try_from(time.as_nanos()).unwrap_or(0));
     match change {
         Change::Certified { pairs, ratio } => format!(
-            "certified: at least 0.99 of stock, 99% sure, {pairs} pairs; {ratio:.2} of stock in them"
+            "certified after {pairs} pairs: at least 0.99 of stock with 99% confidence; mean \
+             {ratio:.2} of stock"
         ),
         Change::Refuted {
             pairs,
             ratio,
             aside: time,
         } => format!(
-            "refuted: less than 0.99 of stock, 99% sure, {pairs} pairs; {ratio:.2} of stock in them; \
-             LUC stands aside for {}",
+            "refuted after {pairs} pairs: less than 0.99 of stock with 99% confidence; mean \
+             {ratio:.2} of stock; LUC stands aside for {}",
             aside(time)
         ),
         Change::Undecided { pairs, aside: time } => format!(
             "{pairs} pairs decided nothing; LUC stands aside for {}",
             aside(time)
         ),
-        Change::OtherLoad => "another load: no longer certified, and tried anew".into(),
+        Change::OtherLoad => "the load has changed: no longer certified, and tried again".into(),
     }
 }

@@ -187,10 +187,10 @@ fn taken(name: &str, owner: &str, to: To) -> HostError {
     HostError::Busy {
         what: name.replace('!', "/"),
         why: match to {
-            To::Guard => format!("{owner}, guards it already"),
-            To::Switch => format!("{owner}, switches LUC here already"),
+            To::Guard => format!("{owner}, already guards it"),
+            To::Switch => format!("{owner}, already switches LUC here"),
         },
-        fix: "wait for its end, or end it".into(),
+        fix: "wait until it ends, or end it".into(),
     }
 }
 

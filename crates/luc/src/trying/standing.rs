@@ -89,15 +89,16 @@ impl Standing {
             "certified" => {
                 let pairs = units::known(self.pairs.map(units::count));
                 format!(
-                    "certified: at least 0.99 of stock, 99% sure, {pairs} pairs; {ratio} in them"
+                    "certified after {pairs} pairs: at least 0.99 of stock with 99% confidence; \
+                     mean {ratio}"
                 )
             }
             "aside" => {
                 let left = self.aside_s.map(|left| i128::from(left) * 1_000_000_000);
                 let left = units::known_time(left);
-                format!("stands aside: {ratio}, refuted; tried again in {left}")
+                format!("stands aside: refuted at {ratio}; tried again in {left}")
             }
-            "retrying" => format!("stands aside and is tried again: {since} so far"),
+            "retrying" => format!("stands aside while it is retried: {since} so far"),
             "left_alone" => "left alone: the mode was set by hand".into(),
             _ => format!("no verdict yet: {since} so far"),
         };
@@ -149,14 +150,11 @@ mod tests {
             "no verdict yet: 3 pairs so far"
         );
         let certified = told(&heard(130, 20), false, true);
-        assert!(
-            certified.starts_with("certified: at least 0.99 of stock, 99% sure, 1"),
-            "{certified}"
-        );
+        assert!(certified.starts_with("certified after 1"), "{certified}");
         let aside = told(&heard(50, 16), false, false);
-        assert!(aside.starts_with("stands aside: 0."), "{aside}");
+        assert!(aside.starts_with("stands aside: refuted at 0."), "{aside}");
         assert!(
-            aside.ends_with("refuted; tried again in 600 s (no guard runs now)"),
+            aside.ends_with("of stock; tried again in 600 s (no guard runs now)"),
             "{aside}"
         );
         assert_eq!(

@@ -124,7 +124,8 @@ pub const CASES: &[Case] = &[
         "hdd-7200-wc-off",
         WriteDelays,
         "luc bench write-delay --writers 16 --think-us 500 --seconds 99 /mnt/0",
-        "16 writers who seldom wait share their metadata with a stream of commits on a disk that turns and has no write cache: each block that a commit writes takes milliseconds",
+        "16 writers that seldom wait share their metadata with a stream of commits on a rotating \
+         disk without a write cache: each block of a commit takes milliseconds",
     ),
     case(
         "6.1",
@@ -316,7 +317,7 @@ pub const CASES: &[Case] = &[
         "sata-ssd",
         NoPressure,
         "while :; do mkdir /mnt/0/d; rmdir /mnt/0/d; usleep 10000; done",
-        "directories come and go, and nobody syncs: commits are the timer's, every 5 s",
+        "directories are made and removed, and no task syncs: only the timer commits, every 5 s",
     ),
 ];
 

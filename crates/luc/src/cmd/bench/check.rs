@@ -16,9 +16,9 @@ const SCHEMA: &str = "luc-bench-check/1";
 
 /// Check a workload file without running it
 ///
-/// Reads a workload file of the language of Filebench 1.5 (or one of the
-/// workloads that come with luc), says what it would do, and writes nothing.
-/// What is wrong with it is told line by line, with what was expected.
+/// Reads a workload file in the language of Filebench 1.5 (or one of the workloads that come with
+/// luc), tells what it would do, and writes nothing. Errors are printed line by line, with what was
+/// expected.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc bench check oltp\n\
@@ -173,7 +173,7 @@ fn files(fileset: &Fileset, plan: &Plan) -> String {
         width => shown_count(width, ["entry", "entries"], plan),
     };
     format!(
-        "{name}: {} in {path}, {} % made before the run, {width} per directory",
+        "{name}: {} in {path}, {}% created before the run, {width} per directory",
         holds.join(" and "),
         shown(fileset.prealloc_percent, plan),
     )
@@ -209,7 +209,7 @@ fn runs(plan: &Plan) -> Vec<String> {
         .iter()
         .map(|action| match action {
             Action::Echo(text) => format!("says {text:?}"),
-            Action::CreateFiles => "makes the files".into(),
+            Action::CreateFiles => "creates the files".into(),
             Action::Sleep(seconds) => format!("waits {seconds} s"),
             Action::Run {
                 seconds,
@@ -219,7 +219,7 @@ fn runs(plan: &Plan) -> Vec<String> {
                 let time = match (seconds, plan.quit) {
                     (Some(seconds), _) => format!("{seconds} s"),
                     (None, Quit::Timeout) => format!("{RUN_DEFAULT_S} s"),
-                    (None, _) => "no limit of time".into(),
+                    (None, _) => "no time limit".into(),
                 };
                 let end = match plan.quit {
                     Quit::Timeout => "",

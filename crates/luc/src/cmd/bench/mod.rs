@@ -50,7 +50,7 @@ pub fn print(report: &BenchReport, json: bool, context: &mut Context) -> Result<
     }
     if report.interrupted {
         return Err(Failure::interrupted(
-            "the figures above cover what was done until then",
+            "the figures above cover the time until the interrupt",
         ));
     }
     Ok(())

@@ -10,14 +10,13 @@ use crate::verb::{Interrupt, Verb};
 
 /// Run a workload file in the language of Filebench 1.5
 ///
-/// Makes the filesets of the file in a new directory inside --dir, runs its
-/// threads, and prints Filebench's breakdown and summary, with percentiles.
-/// The paths that the file gives do not matter. Only I/O operations count in
-/// the summary, as in Filebench.
+/// Makes the filesets of the file in a new directory inside --dir, runs its threads, and prints
+/// Filebench's breakdown and summary, with percentiles. Paths in the file are ignored. Only I/O
+/// operations count in the summary, as in Filebench.
 ///
-/// With --ops, that many I/O operations of all threads together are counted,
-/// and the time they took; those that were under way besides are not counted.
-/// Ctrl-C ends the run and prints what was measured so far.
+/// With --ops N, the run ends after N I/O operations of all threads together and reports their
+/// time; operations still under way then are not counted. Ctrl-C ends the run and prints what was
+/// measured so far.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc bench run varmail /srv/scratch\n\

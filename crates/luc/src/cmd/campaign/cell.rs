@@ -12,8 +12,8 @@ use crate::verb::{Interrupt, Verb};
 
 /// Measure one cell
 ///
-/// The key says all that decides the result. Writes one file, named by the key and by the versions
-/// of what ran, whole or not at all; does nothing if it is there.
+/// The key holds everything that decides the result. Writes one file, named after the key and the
+/// versions of what ran, whole or not at all; does nothing if the file exists.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc campaign cell \"$KEY\" --out out/mine\n\
@@ -26,7 +26,7 @@ pub struct Args {
         conflicts_with = "from"
     )]
     key: Option<String>,
-    /// File of keys, one a line
+    /// File of keys, one per line
     #[arg(long, value_name = "FILE", requires = "nth", value_hint = clap::ValueHint::FilePath)]
     from: Option<PathBuf>,
     /// Number of the key's line in that file, from 1
@@ -63,7 +63,7 @@ impl Verb for Args {
             return Ok(());
         }
         let line = format!(
-            "campaign: the cell failed; {} says why",
+            "campaign: the cell failed; see {}",
             self.out.join("failed").display()
         );
         Err(Failure::Coded(Code::Lab, line))

@@ -28,20 +28,20 @@ pub struct Chosen {
     /// Only these blocks
     #[arg(long, value_name = "BLOCK", value_delimiter = ',')]
     only: Vec<String>,
-    /// Other values of a factor, as --set kernel=6.12 or --set vcpus=1,4; may be repeated
+    /// Other values of a factor, such as --set kernel=6.12 or --set vcpus=1,4; may be repeated
     #[arg(long = "set", value_name = "FACTOR=VALUE,...")]
     values: Vec<String>,
-    /// Measure each point this often, however wide its intervals
+    /// Measure each point N times, however wide its intervals are
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeats: Option<u32>,
-    /// Points of each block that draws them, or `all`
+    /// Number of points to draw in each block that draws points, or `all`
     #[arg(long, value_name = "N", value_parser = draw)]
     draw: Option<u32>,
-    /// Half of the points that are drawn, with seeds of their own: what holds on one has to hold on
-    /// the other
+    /// Use only this half of the drawn points, with seeds of its own: a finding must hold on both
+    /// halves
     #[arg(long, value_name = "HALF")]
     half: Option<HalfArg>,
-    /// In place of the campaign's own: other points are drawn, and other seeds
+    /// Seed to use instead of the campaign's: draws other points and other seeds
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }
@@ -65,7 +65,7 @@ fn draw(text: &str) -> Result<u32, String> {
     match text.parse() {
         _ if text == "all" => Ok(u32::MAX),
         Ok(points) if points > 0 => Ok(points),
-        _ => Err("a number of points, or `all`, is needed".to_owned()),
+        _ => Err("expected a number of points or `all`".to_owned()),
     }
 }
 
@@ -93,10 +93,10 @@ impl Chosen {
 /// The device that cells on bare metal may overwrite.
 #[derive(Debug, clap::Args)]
 pub struct Device {
-    /// A device that cells on bare metal make their file systems on; everything on it is lost
+    /// Device on which bare-metal cells make their file systems; everything on it is lost
     #[arg(long, value_name = "DEVICE", value_hint = clap::ValueHint::FilePath)]
     device: Option<PathBuf>,
-    /// Allow the device to be overwritten; one that holds something only if CONTENT names it
+    /// Allow the device to be overwritten; if it holds data, CONTENT must name what it holds
     #[arg(
         long,
         value_name = "CONTENT",

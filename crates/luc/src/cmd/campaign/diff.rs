@@ -16,8 +16,8 @@ const SCHEMA: &str = "luc-campaign-diff/1";
 
 /// Tell what changed between two folders of results
 ///
-/// Every figure of the campaign's tables is compared. It counts as changed where the repeats'
-/// spread does not explain the difference: Welch's test, at the campaign's confidence for all
+/// Every figure of the campaign's tables is compared. A figure counts as changed if the spread of
+/// the repeats does not explain the difference: Welch's test, at the campaign's confidence for all
 /// figures at once. Exit code 28 if a figure changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
@@ -27,7 +27,8 @@ pub struct Args {
     /// Folder of the results
     #[arg(value_name = "A", value_hint = clap::ValueHint::DirPath)]
     a: PathBuf,
-    /// Folder to compare with; without it, the last results in A with those before them
+    /// Folder to compare with; without it, the latest results in A are compared with the previous
+    /// ones
     #[arg(value_name = "B", value_hint = clap::ValueHint::DirPath)]
     b: Option<PathBuf>,
     /// Print JSON
@@ -80,7 +81,7 @@ fn print(diff: &Diff, context: &mut Context) -> Result<(), Failure> {
     }
     writeln!(
         out,
-        "{} at {}% confidence for all: {} changed, {} the same, {} unsure for want of repeats, {} \
+        "{} at {}% confidence for all: {} changed, {} the same, {} unsure (too few repeats), {} \
          only in A, {} only in B",
         counted(diff.figures.len() as u64, "figure", "figures"),
         diff.confidence * 100.0,

@@ -15,8 +15,8 @@ use crate::verb::Verb;
 
 /// Print the next wave for another program to run
 ///
-/// The cells that are missing, as far as known. Where the intervals are still wide afterwards, the
-/// next export holds more; it is empty when the campaign is done.
+/// Exports the missing cells that are known so far. If intervals are still wide afterwards, the
+/// next export holds more cells; it is empty when the campaign is done.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc campaign export bench --format parallel\n\
@@ -27,7 +27,7 @@ pub struct Args {
     /// The format
     #[arg(long, value_parser = formats())]
     format: &'static dyn Format,
-    /// Cells that failed, too
+    /// Include cells that failed
     #[arg(long)]
     again: bool,
     /// The program that measures a cell [default: this one]

@@ -14,11 +14,12 @@ pub use status::render;
 use crate::verb::verbs;
 
 verbs! {
-    /// Measure a product of factors until its figures are sure
+    /// Measure all combinations of factors until the figures are precise
     ///
-    /// A campaign is a file: kernels, disks, speeds, workloads and arms, multiplied out, each point
-    /// repeated until its intervals are narrow. Every cell's result is a file of its own: whatever
-    /// ends a campaign, the same command goes on from there, and measures nothing twice.
+    /// A campaign is a file of kernels, disks, speeds, workloads and arms. `luc campaign run`
+    /// measures every combination and repeats each point until its confidence intervals are narrow.
+    /// Each cell's result is a file of its own: after an interruption the same command continues
+    /// and measures nothing twice.
     Verbs:
     Run(run::Args),
     Status(status::Args),

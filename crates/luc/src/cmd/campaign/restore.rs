@@ -8,10 +8,10 @@ use crate::Context;
 use crate::exit::Failure;
 use crate::verb::Verb;
 
-/// Put this machine back after a campaign that was killed
+/// Restore this machine after a campaign that was killed
 ///
 /// A cell on bare metal changes processors, frequencies and writeback, and mounts its device. It
-/// puts all back itself; after `kill -9` the next run does, or this.
+/// restores everything itself; after `kill -9` the next run does, or this command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc campaign restore\n\
@@ -27,7 +27,7 @@ impl Verb for Args {
         let out = self.out.clone().unwrap_or_default();
         let done = host::restore(&context.system.path("/"), &out)?;
         let text = done.map_or_else(
-            || "nothing is left to put back".to_owned(),
+            || "nothing is left to restore".to_owned(),
             |done| done.told(),
         );
         writeln!(context.out, "{text}")?;

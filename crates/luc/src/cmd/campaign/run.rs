@@ -16,8 +16,8 @@ use crate::verb::{Interrupt, Verb};
 
 /// Measure what is missing, and render the report
 ///
-/// A cell that fails is kept with its log and stops no other; a later run leaves it alone, unless
-/// --again asks for it.
+/// A failed cell is kept with its log and does not stop others; a later run skips it unless --again
+/// is given.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc campaign run bench\n\
@@ -27,10 +27,10 @@ use crate::verb::{Interrupt, Verb};
 pub struct Args {
     #[command(flatten)]
     chosen: Chosen,
-    /// Cells at the same time [default: as many as processors and memory allow]
+    /// Cells to measure at the same time [default: as many as processors and memory allow]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
-    /// Try cells again that failed
+    /// Retry failed cells
     #[arg(long)]
     again: bool,
     /// Directory that holds the sources of the module
@@ -67,13 +67,13 @@ fn rows() -> impl TypedValueParser<Value = Choice> {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "For a cluster")]
 struct EngineArgs {
-    /// Partition of the jobs
+    /// Partition to submit the jobs to
     #[arg(long, value_name = "NAME")]
     partition: Option<String>,
-    /// Argument of sbatch, as often as needed; overrides LUC's own
+    /// Argument for sbatch; overrides LUC's own; may be repeated
     #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
     sbatch_arg: Vec<String>,
-    /// The program as the nodes know it [default: this one]
+    /// Path of the program on the nodes [default: this one]
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::ExecutablePath)]
     program: Option<PathBuf>,
     /// Seconds between two looks at the queue [default: 10]
@@ -114,7 +114,7 @@ impl Verb for Args {
         let tally = status::render(&campaign, &store, Some(&setup), Vec::new(), context)?;
         if ended.wave.failed > 0 {
             let line = format!(
-                "campaign: {} failed; {} says why",
+                "campaign: {} failed; see {}",
                 crate::units::counted(ended.wave.failed as u64, "cell", "cells"),
                 store.dir().join("failed").display()
             );

@@ -19,7 +19,7 @@ use crate::verb::Verb;
 
 const SCHEMA: &str = "luc-campaign-status/1";
 
-/// Tell how far a campaign is
+/// Show how far a campaign has got
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc campaign status bench --json")]
@@ -36,7 +36,7 @@ pub struct Args {
 
 /// Render the report of what is measured
 ///
-/// From the results alone: nothing is measured.
+/// Uses existing results only; measures nothing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc campaign report bench")]
@@ -78,12 +78,12 @@ impl Verb for Args {
         let points = counted(wave.points as u64, "point", "points");
         writeln!(
             out,
-            "points    {points}, {} done, {} as often as allowed and still wide",
+            "points    {points}, {} done, {} still wide after the most repeats allowed",
             wave.narrow, wave.wide
         )?;
         writeln!(
             out,
-            "cells     {} done, {} missing as far as known, {} failed",
+            "cells     {} done, {} known to be missing, {} failed",
             wave.done,
             wave.cells.len(),
             wave.failed

@@ -61,18 +61,21 @@ pub fn run(
     };
     if patients.is_empty() {
         if host_lacks && preconditions::obstacle(system).is_none() {
-            context.note(format_args!("without tracing LUC's module could tell a part of it, and change nothing: luc on --observe PATH"))?;
+            context.note(format_args!(
+                "without tracing, LUC's module can measure a part of this and changes nothing: luc \
+                 on --observe PATH"
+            ))?;
         }
         return Err(tracer::untraceable("doctor", error, system));
     }
     let untraced = error.to_string();
     context.note(format_args!(
-        "judged is only what LUC's module tells: {untraced}"
+        "the verdict rests only on what LUC's module counts: {untraced}"
     ))?;
     let left_out = journals.len() - patients.len();
     if left_out > 0 {
         let left_out = counted(left_out as u64, "file system", "file systems");
-        context.note(format_args!("left out: {left_out} that LUC is not on for"))?;
+        context.note(format_args!("left out: {left_out} with LUC off"))?;
     }
     let mut before = Vec::new();
     for (journal, attached) in &patients {
@@ -223,7 +226,7 @@ fn tell(
         if lines_lost > 0 {
             let (one, many) = ("record of the module was", "records of the module were");
             let lost = counted(lines_lost, one, many);
-            context.note(format_args!("{lost} lost meanwhile"))?;
+            context.note(format_args!("{lost} lost"))?;
         }
     }
     super::advised(sick, examined.len())

@@ -26,16 +26,17 @@ use crate::verb::{Interrupt, Verb};
 
 /// Tell whether journal commits cost time, which kind, and what would help
 ///
-/// Watches a file system for a while, with BPF, and changes nothing; LUC's module is not needed. Books
-/// the time of syncs and writes to its causes: commits of others (synchronisation delays), commits that
-/// block writers (write delays), the data flush, the device, a journal that is too small. Says with
-/// numbers which it is, which processes cause it and which suffer, what LUC would give, and what to type next.
+/// Watches a file system for a while, with BPF, and changes nothing; LUC's module is not needed.
+/// Attributes the time of syncs and writes to its causes: commits of others (synchronisation
+/// delays), commits that block writers (write delays), the data flush, the device, a journal that
+/// is too small. Shows with numbers which cause dominates, which processes cause it and which
+/// suffer from it, what gain to expect from LUC, and what to type next.
 ///
-/// Without BPF it asks LUC's module, where that is loaded and on (`luc on --observe`), and says what that
-/// cannot tell.
+/// Without BPF it asks LUC's module, if the module is loaded and on (`luc on --observe`), and says
+/// what the module cannot tell.
 ///
 /// Exits with 26 if there is something to do about it, and with 0 if not. Ctrl-C ends the watching
-/// early; what was seen until then is judged.
+/// early; the verdict covers what was seen until then.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc doctor /srv/data\n\
@@ -53,7 +54,7 @@ pub struct Args {
     /// All ext4 and ext3 file systems that have a journal and are not read-only
     #[arg(long, conflicts_with = "from")]
     all: bool,
-    /// Watch for this long; less than 5 s misses what the journal's own timer does
+    /// Time to watch; less than 5 s misses commits of the journal's own timer
     #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
     /// Judge a recording of `luc trace record` instead, or - for standard input
@@ -172,12 +173,14 @@ fn print(pages: impl Iterator<Item = String>, context: &mut Context) -> std::io:
 fn advised(sick: usize, all: usize) -> Result<(), Failure> {
     let line = match (sick, all) {
         (0, _) => return Ok(()),
-        (_, 1) => "the file system loses time; above stands what to do about it".into(),
+        (_, 1) => "the file system loses time; see above for what to do about it".into(),
         (1, _) => {
-            format!("1 of {all} file systems examined loses time; above stands what to do about it")
+            format!(
+                "1 of {all} file systems examined loses time; see above for what to do about it"
+            )
         }
         _ => format!(
-            "{sick} of {all} file systems examined lose time; each says above what to do about it"
+            "{sick} of {all} file systems examined lose time; see above for what to do about each"
         ),
     };
     Err(Failure::Coded(Code::Advised, line))

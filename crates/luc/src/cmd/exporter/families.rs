@@ -42,7 +42,8 @@ fn attached(reading: &Reading) -> Family {
     Family::new(
         "luc_tracer_attached",
         Kind::Gauge,
-        "hooks that count syncs, commits and waits, by their means; no tracepoint: nothing is counted",
+        "hooks that count syncs, commits and waits, for each means; without a tracepoint nothing \
+         is counted",
         series,
     )
 }
@@ -81,7 +82,7 @@ const TOTALS: [Total; 5] = [
     }),
     (
         "luc_journal_commit_seconds_total",
-        "time that journal commits ran",
+        "time spent in journal commits",
         |counts| seconds(counts.commit_ns),
     ),
     ("luc_syncs_total", "fsync and fdatasync calls", |counts| {

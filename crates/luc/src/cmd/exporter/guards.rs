@@ -51,13 +51,13 @@ pub(super) fn of(kept: &[(Labels, Standing)]) -> Vec<Family> {
         family(
             "luc_guard_ratio",
             Kind::Gauge,
-            "LUC to stock in the pairs of the verdict in force",
+            "ratio of LUC to stock in the pairs of the current verdict",
             &|standing| standing.ratio,
         ),
         family(
             "luc_guard_verdict_pairs",
             Kind::Gauge,
-            "pairs that the certificate in force took",
+            "pairs that the current certificate took",
             &|standing| Some(standing.pairs? as f64),
         ),
         family(
@@ -69,19 +69,19 @@ pub(super) fn of(kept: &[(Labels, Standing)]) -> Vec<Family> {
         family(
             "luc_guard_evidence_for",
             Kind::Gauge,
-            "growth of the bets that LUC is at least 0.99 of stock; 100 is a certificate",
+            "growth of the bet that LUC is at least 0.99 of stock; 100 gives a certificate",
             &|standing| Some(standing.evidence_for),
         ),
         family(
             "luc_guard_evidence_against",
             Kind::Gauge,
-            "growth of the bets that it is less; at 100 LUC stands aside",
+            "growth of the bet that LUC is below 0.99 of stock; at 100 LUC stands aside",
             &|standing| Some(standing.evidence_against),
         ),
         family(
             "luc_guard_duty",
             Kind::Gauge,
-            "share of the time that trying takes at most",
+            "largest share of the time that trying may take",
             &|standing| Some(standing.duty),
         ),
     ]

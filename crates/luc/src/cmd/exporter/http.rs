@@ -32,7 +32,7 @@ impl Server {
         let listener = listener.map_err(|error| match error.kind() {
             ErrorKind::PermissionDenied => HostError::NotPermitted {
                 what: format!("listen on {address}"),
-                fix: "take a port above 1023".into(),
+                fix: "use a port above 1023".into(),
             }
             .into(),
             ErrorKind::AddrInUse => HostError::Busy {
@@ -139,7 +139,7 @@ fn answer(mut client: TcpStream, page: impl FnOnce() -> Result<String, String>) 
         Asked::Index => ("200 OK", HTML, INDEX.into()),
         Asked::Unknown => ("404 Not Found", PLAIN, "the page is /metrics\n".into()),
         Asked::BadMethod => ("405 Method Not Allowed", PLAIN, "GET only\n".into()),
-        Asked::Nonsense => ("400 Bad Request", PLAIN, "no HTTP request\n".into()),
+        Asked::Nonsense => ("400 Bad Request", PLAIN, "not an HTTP request\n".into()),
     };
     let allow = if asked == Asked::BadMethod {
         "Allow: GET, HEAD\r\n"

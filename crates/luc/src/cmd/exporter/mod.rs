@@ -22,10 +22,11 @@ use crate::verb::{Interrupt, Verb};
 
 /// Serve the numbers of `luc top` to Prometheus
 ///
-/// Answers GET /metrics, or keeps a file up to date that `node_exporter`'s textfile collector reads. With
-/// BPF it counts commits, syncs and waits of every ext4 and ext3 journal from its start on; of journals
-/// with LUC on it shows each counter of `luc status`, too. Where it can ask neither, every
-/// `luc_tracer_attached` is 0 and it goes on. docs/grafana-dashboard.json draws them.
+/// Answers GET /metrics, or keeps a file up to date that `node_exporter`'s textfile collector
+/// reads. With BPF it counts commits, syncs and waits of every ext4 and ext3 journal from its start
+/// on; for journals with LUC on it also shows each counter of `luc status`. If it can ask neither
+/// BPF nor the module, every `luc_tracer_attached` is 0 and the exporter keeps running.
+/// docs/grafana-dashboard.json draws the metrics.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc exporter\n\
@@ -47,8 +48,8 @@ pub struct Args {
     /// How often the file is written, 0.2 to 3600
     #[arg(long, value_name = "SECONDS", default_value = "15", requires = "textfile", value_parser = interval::<3600>)]
     interval: Duration,
-    /// Write once and end: to the file, which stays, or to standard output. What the tracer counts is 0
-    /// then, for it begins with the program
+    /// Write once and exit: to the file, which is kept, or to standard output. The tracer's counts
+    /// are 0 then, because it starts with the program
     #[arg(long)]
     once: bool,
     #[command(flatten)]

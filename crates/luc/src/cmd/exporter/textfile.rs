@@ -24,12 +24,12 @@ pub fn replace(file: &Path, text: &str) -> Result<(), Failure> {
     Ok(written.map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => HostError::NotPermitted {
             what: format!("write {}", file.display()),
-            fix: "run it as a user who may, or name another file".into(),
+            fix: "run it as a user who is allowed to, or name another file".into(),
         },
         _ => HostError::NotFound {
             path: file.display().to_string(),
             why: format!("cannot be written: {}", plain(&error)),
-            fix: "name a file in a folder that is there and has room".into(),
+            fix: "name a file in an existing folder with free space".into(),
         },
     })?)
 }

@@ -10,10 +10,9 @@ use crate::verb::Verb;
 
 /// List the models of real disks that the lab knows
 ///
-/// For each preset: what it does under the loads that data sheets quote, in
-/// the long run on 4 GiB, and its parameters with where each figure is
-/// from. The last column of the first table is a log's append and flush.
-/// `luc lab run --disk` takes presets and changes: hdd-7200,
+/// For each preset: its steady-state performance on 4 GiB under the loads that data sheets quote,
+/// and its parameters with the source of each figure. The last column of the first table is a log's
+/// append and flush. `luc lab run --disk` takes presets and changes: hdd-7200,
 /// `nvme:flush_ns=500000`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\

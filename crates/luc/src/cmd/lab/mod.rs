@@ -26,9 +26,8 @@ use crate::verb::{Verb, verbs};
 verbs! {
     /// Try anything on stock kernels in a virtual machine
     ///
-    /// Boots a stock Debian kernel under QEMU, where time is counted in
-    /// instructions: the speed of CPU and disks is what you say, and every run
-    /// with the same arguments gives the same result.
+    /// Boots a stock Debian kernel under QEMU, where time is counted in instructions: you choose
+    /// the speed of CPU and disks, and every run with the same arguments gives the same result.
     Verbs:
     Run(Box<RunArgs>),
     List(ListArgs),
@@ -107,7 +106,7 @@ pub struct RunArgs {
     /// Keep results, files and kernel log in this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Let kernel log lines pass that contain this text
+    /// Allow kernel log lines that contain TEXT, a literal substring
     #[arg(long = "allow-log", value_name = "TEXT")]
     allow: Vec<String>,
     /// Limit in seconds of host time
@@ -157,11 +156,10 @@ pub struct BuildArgs {
 
 /// Build a kernel: one that checks itself, or one with the patches of upstream/
 ///
-/// Checks are of locks, memory, leaks and data races. 7.2-upstream has none of
-/// them: it is for measuring what LUC would be as a part of the kernel. Takes the
-/// sources from the distribution's package and a quarter of an hour on two
-/// processors, once; the result stays beside the kernels that the lab has
-/// downloaded. `luc lab list` shows which kernels these are.
+/// The checks cover locks, memory, leaks and data races. 7.2-upstream has no checks: it is for
+/// measuring LUC as a part of the kernel. Uses the sources of the distribution's package; takes a
+/// quarter of an hour on two processors, once. The result is kept beside the kernels that the lab
+/// has downloaded. `luc lab list` shows which kernels these are.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc lab debug-kernel\n\
@@ -313,7 +311,8 @@ fn verdict(result: &RunResult) -> Result<(), Failure> {
     if let Some(first) = result.log_problems.first() {
         let count = units::counted(result.log_problems.len() as u64, "line", "lines");
         let line = format!(
-            "the guest's kernel log holds {count} that should not be there: \"{}\"; `--out DIR` keeps the whole log, `--allow-log REGEX` lets expected lines pass",
+            "the guest's kernel log has {count} that should not be there: \"{}\"; `--out DIR` \
+             keeps the whole log, `--allow-log TEXT` allows lines that contain this substring",
             first.line
         );
         return Err(Failure::lab(Code::KernelLog, line));

@@ -18,12 +18,10 @@ const LIMIT_S: u64 = 12 * 3600;
 
 /// Cut the power at thousands of moments and check what was promised
 ///
-/// Boots stock kernels with a disk that records all that reaches it, lets
-/// threads write, rename, truncate, remove and sync files on ext4 and ext3
-/// in many settings, under every policy of LUC and without it; then shows
-/// what a power cut could have left at each of many places of the record,
-/// mounts it, and looks whether every acknowledged sync survived. Exits
-/// with 25 if LUC lost anything.
+/// Boots stock kernels with a disk that records everything that reaches it, lets threads write,
+/// rename, truncate, remove and sync files on ext4 and ext3 in many settings, under every policy of
+/// LUC and without it; then rebuilds what a power cut could have left at many points of the record,
+/// mounts it, and checks that every acknowledged sync survived. Exits with 25 if LUC lost anything.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc lab torture --kernels 6.12\n\
@@ -41,7 +39,7 @@ impl Verb for Args {
         if self.torture.scenarios().is_empty() {
             return Err(Failure::usage(
                 "lab torture",
-                "no scenario's name holds what --only asks for",
+                "no scenario's name contains the text of --only",
             ));
         }
         let lab = StockLab {
@@ -75,7 +73,7 @@ impl Verb for Args {
             [first, rest @ ..] => Err(Failure::lab(
                 Code::Lab,
                 format!(
-                    "{} did not come to their end, the first: {}: {}",
+                    "{} did not finish; the first is {}: {}",
                     counted(1 + rest.len() as u64, "scenario", "scenarios"),
                     first.scenario,
                     first.why

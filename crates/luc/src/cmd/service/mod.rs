@@ -22,12 +22,13 @@ use crate::trying::guarding::Guarding;
 use crate::trying::now;
 use crate::verb::{Interrupt, Verb};
 
-/// Keep LUC on as `/etc/luc/luc.toml` says, from boot to boot
+/// Keep LUC on as `/etc/luc/luc.toml` says, across boots
 ///
-/// Switches LUC on for the file systems that the configuration names: those that are mounted, and others
-/// when they are. What an administrator switches or sets by hand is left alone. SIGHUP reads the
-/// configuration again; a faulty one is refused, and the former goes on. At its end everything that it
-/// switched on is switched off. Meanwhile it guards it, as `luc guard` does. `luc.service` runs it; luc.toml(5) has every key.
+/// Switches LUC on for the file systems that the configuration names: those that are mounted, and
+/// others when they are. What an administrator switches or sets by hand is left alone. SIGHUP reads
+/// the configuration again; a faulty one is refused, and the previous one stays in force. At its
+/// end the service switches off everything that it switched on. Until then it guards those file
+/// systems, as `luc guard` does. `luc.service` runs it; luc.toml(5) has every key.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc service --check\n\
@@ -36,10 +37,10 @@ pub struct Args {
     /// Folder that holds luc.toml, and luc.toml.d with files that add to it
     #[arg(long, value_name = "DIR", default_value = "/etc/luc", value_hint = ValueHint::DirPath)]
     config: PathBuf,
-    /// Only read the configuration and say what it asks for
+    /// Only read the configuration and print what it asks for
     #[arg(long)]
     check: bool,
-    /// Print a configuration that names nothing, to begin with
+    /// Print a configuration to start from, which names no file system
     #[arg(long, conflicts_with = "check")]
     template: bool,
 }
@@ -108,7 +109,7 @@ fn tell(config: &Config, context: &mut Context) -> Result<(), Failure> {
             .map(|(knob, value)| format!("{}={}", knob.name, knob.format(*value)))
             .collect();
         let knobs = if knobs.is_empty() {
-            "as it is".to_owned()
+            "default knobs".to_owned()
         } else {
             knobs.join(" ")
         };
@@ -187,7 +188,10 @@ impl Service<'_> {
                 writeln!(context.err, "luc: service: configuration read again")?;
             }
             Err(failure) => {
-                writeln!(context.err, "luc: {failure}; the former one goes on")?;
+                writeln!(
+                    context.err,
+                    "luc: {failure}; the previous configuration stays in force"
+                )?;
             }
         }
         notify::ready();

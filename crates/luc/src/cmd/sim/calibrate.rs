@@ -21,10 +21,10 @@ use crate::verb::Verb;
 
 const SCHEMA: &str = "luc-sim-calibration/1";
 
-/// Measure the machine of recordings: its processors, its speed and its disk
+/// Measure the machine behind recordings: its processors, its speed and its disk
 ///
-/// What a recording does not tell is not known, and shown as -. The JSON form of one recording of one
-/// file system is a machine for `luc sim run --calibrated`.
+/// Values that a recording does not tell are shown as -. The JSON form of one recording of one file
+/// system is a machine for `luc sim run --calibrated`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc sim calibrate run.luc\n\
@@ -73,7 +73,7 @@ fn calibrated(trace: &Trace, file: &Path) -> Result<Vec<Found>, Failure> {
     }
     let why = found.into_iter().find_map(|(_, it)| it.err());
     let why = why.map_or_else(
-        || "holds no operation and no commit: a recording of the tracer is needed".to_owned(),
+        || "holds no operation and no commit; give a recording of the tracer".to_owned(),
         |why| why.to_string(),
     );
     Err(unreadable(file, why))
@@ -143,7 +143,7 @@ pub struct Machine {
 pub fn machine(file: &Path) -> Result<Machine, String> {
     let said = |why: &str| format!("{}: {why}", file.display());
     let text = fs::read_to_string(file).map_err(|error| said(&plain(&error)))?;
-    let wrong = || said("is none of `luc sim calibrate --json`");
+    let wrong = || said("is not output of `luc sim calibrate --json`");
     let all: Value = serde_json::from_str(&text).map_err(|_| wrong())?;
     if all["schema"] != SCHEMA {
         return Err(wrong());
@@ -154,7 +154,7 @@ pub fn machine(file: &Path) -> Result<Machine, String> {
         .filter(|it| it["disk"].is_string());
     let (Some(one), None) = (machines.next(), machines.next()) else {
         return Err(said(
-            "one machine is needed: measure one recording of one file system",
+            "must hold exactly one machine: measure one recording of one file system",
         ));
     };
     let cpus = one["cpus"].as_u64();

@@ -14,8 +14,8 @@ const SCHEMA: &str = "luc-sim-disks/1";
 
 /// List the disks that only the simulator has: arrays, and those of the documents' systems
 ///
-/// For each system of the documents: its disk, its processors and their frequencies, and what of the
-/// disk differs from the preset, with where each figure is from. All other disks are those of
+/// For each system of the documents: its disk, its processors and their frequencies, and how its
+/// disk differs from the preset, with the source of each figure. All other disks are those of
 /// `luc lab disks`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
@@ -38,7 +38,7 @@ impl Verb for Args {
                 let names = SYSTEMS.map(|system| system.name).join(", ");
                 Failure::usage(
                     "sim disks",
-                    format!("no system is called {name}; there are: {names}"),
+                    format!("no system is called {name}; known systems: {names}"),
                 )
             })?;
             chosen.push(found);

@@ -14,8 +14,8 @@ use crate::verb::verbs;
 verbs! {
     /// Simulate the journal, the processors and the disk, with LUC's own controllers inside
     ///
-    /// Needs no kernel, no module and no rights, and runs far faster than the lab. How far it agrees
-    /// with the lab: `luc sim validate`.
+    /// Needs no kernel, no module and no privileges, and runs far faster than the lab.
+    /// `luc sim validate` shows how well it agrees with the lab.
     Verbs:
     Run(run::Args),
     Fleet(fleet::Args),
@@ -25,13 +25,13 @@ verbs! {
     Validate(validate::Args),
 }
 
-/// How LUC is set, as for `luc on`.
+/// Settings of LUC, as for `luc on`.
 #[derive(Debug, clap::Args)]
 struct Knobs {
-    /// With LUC under this policy
+    /// Simulate LUC with this policy
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
-    /// With LUC and this knob
+    /// Simulate LUC with this knob
     #[arg(long, value_name = "KNOB=VALUE")]
     set: Vec<String>,
 }

@@ -28,9 +28,10 @@ const PIECE: usize = 1024;
 
 /// Run a benchmark in the simulator
 ///
-/// Prints what `luc bench` would print on such a machine. Without --luc, --policy and --set it is
-/// stock. Same arguments, same seed: same figures. A recording is one of `luc trace record` in which all
-/// is seen: `luc trace`, `luc doctor --from` and `luc replay` take it.
+/// Prints what `luc bench` would print on such a machine. Without --luc, --policy and --set it
+/// simulates stock. The same arguments and seed give the same figures. A recording is like one of
+/// `luc trace record` in which every event is seen: `luc trace`, `luc doctor --from` and
+/// `luc replay` read it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc sim run --disk hdd-7200 -- create-fsync --threads 16\n\
@@ -42,15 +43,15 @@ const PIECE: usize = 1024;
     \x20 luc sim run --calibrated machine.json --luc -- create-fsync --threads 16")]
 pub struct Args {
     /// The disk: time per request and requests at once; a preset of `luc lab disks`; an array of
-    /// either; or a name of `luc sim disks`; then changes; as 4ms:1, hdd-7200:cache_bytes=0,
-    /// raid10:4:hdd-15k:chunk_bytes=65536, nehalem-raid10
+    /// either; or a name of `luc sim disks`; then changes; for example 4ms:1,
+    /// hdd-7200:cache_bytes=0, raid10:4:hdd-15k:chunk_bytes=65536, nehalem-raid10
     ///
-    /// Arrays are raid0, raid1 and raid10, with their number of members. `luc sim disks` tells what
-    /// they and a controller's cache can be told. A size may stand last, as in `sata-ssd:512M`: a
+    /// Arrays are raid0, raid1 and raid10, with their number of members. `luc sim disks` lists the
+    /// knobs of arrays and of a controller's cache. A size may come last, as in `sata-ssd:512M`: a
     /// small disk has a small journal and few inodes.
     #[arg(long, value_name = "SPEC", default_value = "4ms:1")]
     disk: String,
-    /// Processors, each with a time of its own [default: as many as speeds, one]
+    /// Processors that run in parallel [default: as many as speeds, or one]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: Option<u16>,
     /// Million instructions per second of each processor, or a list: 3000,3000,1000,1000
@@ -61,35 +62,35 @@ pub struct Args {
     /// they are given
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "disk")]
     calibrated: Option<PathBuf>,
-    /// Other speeds from this moment on, as often as needed: 2s=1500
+    /// Other speeds from this moment on, for example 2s=1500; may be repeated
     #[arg(long, value_name = "TIME=MIPS", allow_hyphen_values = true)]
     mips_at: Vec<String>,
-    /// Whose rules: those of ext4 and of the scheduler
+    /// Kernel whose ext4 and scheduler to simulate
     #[arg(long, value_name = "NAME", default_value = KERNELS[0].name, value_parser = kernels())]
     kernel: String,
-    /// Tasks have run before: how far apart their virtual times are at most when the run begins
-    /// [default: by a request of the scheduler]
+    /// How far apart the tasks' virtual run times are at most at the start, as if they had run
+    /// before [default: one request of the scheduler]
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(..=PAST_US_MAX))]
     past_us: Option<u64>,
     /// Mount options: `noatime`, `dioread_lock`
     #[arg(long, value_name = "OPTIONS", default_value = "")]
     mount: String,
-    /// The journal: jbd2, or what could stand in its place
+    /// The journal: jbd2, or an alternative to it
     #[arg(long, value_name = "NAME", default_value = KINDS[0].name, value_parser = journals())]
     journal: String,
-    /// The size of its log; jbd2 has as much as the lab gives it on a disk of that size, 256 from
-    /// 2 GiB on
+    /// Size of the journal's log in MiB; by default jbd2 has the size that the lab gives it on such
+    /// a disk, 256 from 2 GiB on
     #[arg(long, value_name = "N")]
     journal_mib: Option<u32>,
-    /// With LUC, as `luc on` leaves it
+    /// Simulate LUC with the settings of a plain `luc on`
     #[arg(long)]
     luc: bool,
     #[command(flatten)]
     knobs: super::Knobs,
-    /// Decides when each task begins
+    /// Seed that decides when each task begins
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Where to put a recording of it, the warm-up included
+    /// File for a recording of the run, including the warm-up
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     record: Option<PathBuf>,
     /// Print JSON
@@ -161,7 +162,7 @@ impl Args {
     fn processors(&self, measured: Option<&calibrate::Machine>) -> Result<Machine, String> {
         let (mut cpus, mut mips) = (self.cpus, self.mips.clone());
         if let Some(measured) = measured {
-            let lacks = |what| format!("the recording did not tell {what}");
+            let lacks = |what| format!("the recording does not tell {what}");
             cpus = cpus.or(measured.cpus);
             mips = mips.or_else(|| measured.mips.map(|mips| mips.to_string()));
             cpus.ok_or_else(|| lacks("how many processors there were: give --cpus"))?;

@@ -20,12 +20,12 @@ const NEAR: [f64; 2] = [0.05, 0.10];
 /// Error bound for figures that are shares themselves.
 const POINTS: f64 = 0.03;
 
-/// Set the simulator's figures beside the lab's
+/// Compare the simulator's figures with the lab's
 ///
 /// Takes the results of campaigns that were measured in the lab on virtual time, and simulates each
-/// cell that the simulator knows: its benchmark, one processor, ext4 as mkfs makes it. Rates are the
-/// benchmarks' main figures; ratios are to the first arm. The share of syncs that waited for two commits
-/// stands beside them where the lab knows it: of bursts, and of arms that record.
+/// cell that the simulator knows: its benchmark, one processor, ext4 as mkfs makes it. Rates are
+/// the benchmarks' main figures; ratios are to the first arm. If the lab knows it, the share of
+/// syncs that waited for two commits is shown, too: for bursts, and for arms that record.
 ///
 /// A load may have several states, and the lab shows one of them. So each cell is simulated with
 /// several seeds: the table has their median and range, and a figure of the lab agrees if at least a
@@ -35,7 +35,7 @@ const POINTS: f64 = 0.03;
     \x20 luc sim validate out/demo\n\
     \x20 luc sim validate --json out/bench out/demo")]
 pub struct Args {
-    /// Folders of results, of `luc campaign run`
+    /// Folders with results of `luc campaign run`
     #[arg(required = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     dirs: Vec<PathBuf>,
     /// How many seeds to simulate each cell with
@@ -117,7 +117,8 @@ fn tell(found: &Validation, context: &mut Context) -> Result<(), Failure> {
     table(&mut context.out, TOTALS, &totals(&found.compared))?;
     writeln!(
         context.out,
-        "agrees: at least {} of the seeds are within 5% of the lab; the others by their median",
+        "agrees: at least {} of the seeds are within 5% of the lab; the other columns use the \
+         seeds' median",
         crate::units::percent(AGREES_SHARE)
     )?;
     let shares = found

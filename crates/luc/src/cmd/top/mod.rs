@@ -30,11 +30,11 @@ use crate::verb::{Interrupt, Verb};
 
 /// Watch journals and the processes that wait for them, live
 ///
-/// Shows for each ext4 and ext3 journal its commits, how many fsyncs each of them serves, how long
-/// fsyncs take, how many came too late for a commit, which writes were delayed and what LUC does about
-/// it; for the chosen one how that went lately; and which processes sync most or lose most time. With
-/// BPF it needs no module; without BPF it shows what the module counts. Watching changes nothing; the
-/// keys p and o do what `luc set` does.
+/// Shows for each ext4 and ext3 journal its commits, how many fsyncs each commit serves, how long
+/// fsyncs take, how many came too late for a commit, which writes were delayed and what LUC does
+/// about it; for the chosen journal its recent history; and which processes sync most or lose most
+/// time. With BPF it needs no module; without BPF it shows the module's counts. Watching changes
+/// nothing; the keys p and o do what `luc set` does.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc top\n\
@@ -44,10 +44,10 @@ pub struct Args {
     /// Length of an interval, 0.2 to 60
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval::<60>)]
     interval: Duration,
-    /// Show only processes whose names contain this; journals count all of them
+    /// Show only processes whose names contain this text; journals count all processes
     #[arg(long, value_name = "NAME")]
     comm: Option<String>,
-    /// Print the numbers of one interval as text, and end
+    /// Print the numbers of one interval as text, and exit
     #[arg(long)]
     once: bool,
     /// With --once: print JSON
@@ -78,7 +78,8 @@ impl Verb for Args {
         if !std::io::stdout().is_terminal() {
             return Err(Failure::usage(
                 "top",
-                "standard output is no terminal; `luc top --once`, `luc status` and `luc trace count` print numbers",
+                "standard output is not a terminal; `luc top --once`, `luc status` and \
+                 `luc trace count` print numbers",
             ));
         }
         let sampler = Sampler::new("top", None, self.by, context.system)?;

@@ -24,7 +24,8 @@ use crate::verb::{Interrupt, Verb};
 
 /// Count syncs, commits and waits, and print sums and quantiles
 ///
-/// The kernel's side adds them up, so that it costs little enough to be left on. Ends as `record` does.
+/// The sums are made in the kernel, so that counting is cheap enough to be left on. Ends as
+/// `record` does.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc trace count --seconds 10\n\
@@ -38,7 +39,7 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Where to put the answer [default: standard output]
+    /// File for the answer [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
     /// Count while this command runs; its exit status becomes luc's

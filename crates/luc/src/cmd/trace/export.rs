@@ -14,7 +14,7 @@ use crate::Context;
 use crate::exit::Failure;
 use crate::verb::Verb;
 
-/// Turn a recording into another program's format
+/// Convert a recording to another program's format
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc trace export --format perfetto -o run.json run.luc\n\
@@ -26,7 +26,7 @@ pub struct Args {
     /// The format
     #[arg(long, value_parser = formats())]
     format: Format,
-    /// Where to put it [default: standard output]
+    /// File to write [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 }

@@ -15,12 +15,11 @@ use crate::exit::Failure;
 use crate::units::{counted, duration, known, percent, rounded, table};
 use crate::verb::Verb;
 
-/// Set the analytical model beside a recording, and say what LUC would give
+/// Compare the analytical model with a recording, and tell what gain to expect from LUC
 ///
-/// Fsync times, file creation rate and write delays as the model has them and as they were
-/// measured; then the same threads again in the simulator: as they were, with LUC, with each half of
-/// it, with a fixed delay. How far to believe that shows in the first of them, which repeats what was
-/// recorded.
+/// Fsync times, file creation rate and write delays, predicted and measured; then the same threads
+/// in the simulator: unchanged, with LUC, with each half of LUC, and with a fixed delay. The first
+/// simulation repeats the recording and shows how far to trust the others.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc trace model run.luc\n\
@@ -29,10 +28,10 @@ pub struct Args {
     /// A recording of `luc trace record`, or - for standard input
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
-    /// Look at what began in the last seconds of the recording only
+    /// Use only what began in the last seconds of the recording
     #[arg(long, value_name = "SECONDS", value_parser = read::seconds)]
     last_s: Option<f64>,
-    /// The fixed delay of one of the rules: a commit starts when no sync came for this long
+    /// Fixed delay of one of the rules: a commit starts when no sync has come for this long
     #[arg(long, value_name = "US", default_value_t = DELAY_US, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     delay_us: u32,
     /// Print JSON
@@ -47,7 +46,7 @@ impl Verb for Args {
             read::keep_last(&mut trace, seconds, &self.file)?;
         }
         if trace.spans.is_empty() {
-            let why = "holds no operation and no commit: the model needs a recording of the tracer";
+            let why = "holds no operation and no commit; the model needs a recording of the tracer";
             return Err(unreadable(&self.file, why.to_owned()));
         }
         read::note_unseen(&trace, &self.file, context)?;
@@ -141,7 +140,7 @@ fn print_model(fs: &FileSystem, context: &mut Context) -> Result<(), Failure> {
             let [median, p90, right] = shares.map(percent);
             writeln!(
                 context.out,
-                "{of}: median error {median}, 9 of 10 within {p90}; the right commit for {right}"
+                "{of}: median error {median}, 90th percentile {p90}; the right commit for {right}"
             )?;
         }
     }
@@ -193,7 +192,7 @@ fn print_unsynced(delays: &WriteDelays, context: &mut Context) -> Result<(), Fai
     };
     writeln!(
         context.out,
-        "\nno table of writers, for no thread synced a file that it wrote; of {}, {waited}",
+        "\nno table of writers, because no thread synced a file that it wrote; of {}, {waited}",
         counted(delays.writes, "write", "writes")
     )?;
     Ok(())
@@ -215,7 +214,10 @@ fn print_rules(rules: &Rules, delay_us: u32, context: &mut Context) -> Result<()
         row("as it is, measured", &rules.measured, None),
         row("as it is, simulated", &rules.stock.rates, Some(1.0)),
     ];
-    let delay = format!("after {} of quiet", duration(i64::from(delay_us) * 1000));
+    let delay = format!(
+        "after {} without a sync",
+        duration(i64::from(delay_us) * 1000)
+    );
     for (name, prediction) in [
         ("LUC, its batching alone", &rules.best_batching),
         ("LUC, its copies alone", &rules.no_blocked_writes),

@@ -22,7 +22,7 @@ impl ModuleEvents {
     pub fn obstacle(system: &dyn System) -> Option<Failure> {
         if !sysfs::loaded(system) {
             let failure = HostError::ModuleUnavailable {
-                why: "not loaded, so there is nothing of it to record".into(),
+                why: "not loaded, so it has nothing to record".into(),
                 fix: "switch LUC on first".into(),
             };
             return Some(failure.into());

@@ -51,10 +51,10 @@ impl By {
     }
 }
 
-/// Compare recordings: which of the measured quantities go with throughput
+/// Compare recordings: which measured quantities correlate with throughput
 ///
-/// Each recording is one run of a workload, with something varied between them: threads, processor
-/// speed, disk, LUC off and on. At least three are needed, ten or more say something.
+/// Each recording is one run of a workload; something varies between the runs: threads, processor
+/// speed, disk, LUC off and on. At least three are needed, ten or more to be meaningful.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc trace rank a.luc b.luc c.luc\n\
@@ -63,11 +63,11 @@ pub struct Args {
     /// Recordings of `luc trace record`, one for each run
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
-    /// What throughput is taken to be
+    /// Measure of throughput
     #[arg(long, value_enum, value_name = "WHAT", default_value = "syncs")]
     by: By,
-    /// The file system, by number as in `luc trace summary` [default: of each recording the one with
-    /// most syncs and writes]
+    /// The file system, by its number in `luc trace summary` [default: in each recording the one
+    /// with most syncs and writes]
     #[arg(long, value_name = "MAJOR:MINOR")]
     device: Option<Dev>,
     /// Print JSON
@@ -161,7 +161,7 @@ fn measured(
     let Some(throughput_per_s) = args.by.throughput().per_s(trace, &observed) else {
         return Err(unreadable(
             path,
-            "lasts no time, or what throughput is taken to be was not seen".into(),
+            "has no duration, or the chosen measure of throughput was not seen".into(),
         ));
     };
     Ok(Run {
@@ -264,8 +264,9 @@ fn print_causes(report: &Report, context: &mut Context) -> Result<(), Failure> {
         .filter(|cause| cause.strength > chance);
     writeln!(
         context.out,
-        "*: stronger than {chance:.3}, which the strongest of {} with nothing to do with it reaches by chance\n\
-         in 1 of 20 sets of {} recordings: {} here. To go with throughput is not yet to cause it.",
+        "*: stronger than {chance:.3}, which the strongest of {} unrelated to throughput reaches \
+         by chance\n\
+         in 1 of 20 sets of {} recordings: {} here. A correlation is not yet a cause.",
         counted(ranking.causes.len() as u64, "quantity", "quantities"),
         report.recordings.len(),
         counted(marked.count() as u64, "quantity", "quantities"),
@@ -274,7 +275,7 @@ fn print_causes(report: &Report, context: &mut Context) -> Result<(), Failure> {
         (LeftOut::Constant, "the same in all recordings"),
         (LeftOut::Steady, "varies by less than 1%"),
         (LeftOut::Missing, "not in all recordings"),
-        (LeftOut::NotFinite, "no finite number in some recording"),
+        (LeftOut::NotFinite, "not finite in some recording"),
     ] {
         let left_out = ranking.left_out.iter();
         let names = left_out.filter(|(_, because)| **because == reason);

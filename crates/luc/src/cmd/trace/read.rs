@@ -34,7 +34,7 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     if value > 0.0 && value.is_finite() {
         Ok(value)
     } else {
-        Err("more than 0 are needed".to_owned())
+        Err("must be more than 0".to_owned())
     }
 }
 
@@ -42,7 +42,7 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 pub fn keep_last(trace: &mut Trace, seconds: f64, path: &Path) -> Result<(), Failure> {
     trace.keep_last(seconds);
     if trace.spans.is_empty() && trace.lines.is_empty() {
-        let why = format!("nothing in it began in its last {seconds} s: take more of it");
+        let why = format!("nothing in it began in its last {seconds} s; give more seconds");
         return Err(unreadable(path, why));
     }
     Ok(())
@@ -55,7 +55,7 @@ pub fn note_unseen(trace: &Trace, path: &Path, context: &mut Context) -> io::Res
     }
     let (shown, texts) = (path.display(), Sight::texts(&trace.unseen));
     context.note(format_args!(
-        "not seen while {shown} was made, and not known: {texts}"
+        "not seen when {shown} was recorded, and therefore unknown: {texts}"
     ))
 }
 
@@ -75,19 +75,23 @@ pub fn recording(path: &Path, context: &mut Context) -> Result<Trace, Failure> {
             ));
         }
         (Some(damage), false) => {
-            context.note(format_args!("{shown} is read up to its damage: {damage}"))?;
+            context.note(format_args!(
+                "{shown} is damaged and was read only up to the damage: {damage}"
+            ))?;
         }
         (None, false) => {}
     }
     let clock = trace.header.pairs.get("clock");
     if let Some(clock) = clock.filter(|clock| *clock != "monotonic") {
-        context.note(format_args!("{shown} has times of the clock '{clock}': spans and decisions may not fit together, nor \
-             times with those of other recordings"))?;
+        context.note(format_args!(
+            "{shown} has times of the clock '{clock}': times of spans and decisions may not match \
+             each other, nor those of other recordings"
+        ))?;
     }
     let lost = trace.spans_lost.saturating_add(trace.lines_lost.events);
     if lost > 0 {
         context.note(format_args!(
-            "while {shown} was made {} lost; sums are lower bounds",
+            "when {shown} was recorded, {} lost; sums are lower bounds",
             counted(lost, "record was", "records were")
         ))?;
     }

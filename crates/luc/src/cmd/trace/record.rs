@@ -22,7 +22,7 @@ use crate::verb::{Interrupt, Verb};
 /// Where a recording comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Origin {
-    /// Whatever is there
+    /// Both, as far as available
     Both,
     /// BPF programs: operations, commits, waits
     Tracer,
@@ -33,20 +33,20 @@ enum Origin {
 /// Write operations, commits, waits and LUC's decisions to a file
 ///
 /// Watches opens, writes, syncs and closes on ext4 file systems, their journal commits, and waits
-/// for those, with BPF: neither LUC's module nor a change of any program is needed. Where the
-/// module is loaded, its decisions are in the recording too. Ends with the command, after the
-/// given time, or with Ctrl-C. What the kernel had to drop is counted in the file and here.
+/// for those, with BPF: neither LUC's module nor a change of any program is needed. If the module
+/// is loaded, the recording has its decisions, too. Ends with the command, after the given time, or
+/// with Ctrl-C. The file and the summary here count what the kernel had to drop.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc trace record -o run.luc -- make check\n\
     \x20 luc trace record -o run.luc --on /srv/data --seconds 60")]
 pub struct Args {
-    /// Where to put the recording
+    /// File to write the recording to
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
     watch: Watch,
-    /// Record for this long
+    /// Time to record
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: Option<u64>,
     /// Buffers between kernel and program, KiB: that of spans, and that of each CPU's tracepoints; larger
@@ -154,7 +154,7 @@ impl Sources {
             Ok(tracer) => Some(Spans::new(tracer, args.watch.by)),
             Err(error) if events.is_some() && args.from == Origin::Both => {
                 context.note(format_args!(
-                    "only what the module tells is recorded: {error}"
+                    "only the module's events are recorded: {error}"
                 ))?;
                 None
             }

@@ -49,7 +49,7 @@ pub fn print(slowness: &Slowness, out: &mut dyn Write) -> io::Result<()> {
     let Some(most) = slowness.sync_histogram.iter().map(|one| one.syncs).max() else {
         return Ok(());
     };
-    writeln!(out, "  sync times, from")?;
+    writeln!(out, "  sync times, at least")?;
     for bucket in &slowness.sync_histogram {
         // A bucket that is not empty has a bar.
         let length = (bucket.syncs * BAR / most).max(u64::from(bucket.syncs > 0));

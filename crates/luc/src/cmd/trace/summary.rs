@@ -16,7 +16,7 @@ use crate::exit::Failure;
 use crate::units::{counted, duration, known, many, percent};
 use crate::verb::Verb;
 
-/// Say what a recording shows: operations, commits and waits
+/// Summarise a recording: operations, commits and waits
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc trace summary run.luc\n\
@@ -25,7 +25,7 @@ pub struct Args {
     /// A recording of `luc trace record`, or - for standard input
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
-    /// Look at what began in the last seconds of the recording only
+    /// Use only what began in the last seconds of the recording
     #[arg(long, value_name = "SECONDS", value_parser = read::seconds)]
     last_s: Option<f64>,
     /// Print JSON
@@ -59,7 +59,7 @@ impl Verb for Args {
             let lines = counted(trace.lines.len() as u64, "record", "records");
             writeln!(
                 context.out,
-                "of LUC's module: {lines}; `luc replay` repeats its decisions"
+                "LUC's module: {lines}; `luc replay` recomputes its decisions"
             )?;
         }
         Ok(())
@@ -120,7 +120,8 @@ fn print(file_system: &FileSystem, unknown: &[&str], context: &mut Context) -> R
     writeln!(out, "  syncs          {}", times(&table.sync))?;
     writeln!(
         out,
-        "                 waited {} before their commit began, and through {} commits; {} needed none, of {} the commit is unknown",
+        "                 waited {} before their commit began, and for {} commits; {} needed none, \
+         for {} the commit is unknown",
         if_known("sync_delay_mean_ns", ns(table.sync_delay_mean_ns)),
         if_known(
             "commits_waited_mean",

@@ -195,7 +195,7 @@ impl Summary {
         ];
         part(of(&waits), "wait", "waits");
         part(totals.decisions, "decision", "decisions");
-        part(totals.commits, "commit of LUC", "commits of LUC");
+        part(totals.commits, "commit under LUC", "commits under LUC");
         part(totals.write_delays, "delayed write", "delayed writes");
         if parts.is_empty() {
             parts.push("nothing happened".to_owned());

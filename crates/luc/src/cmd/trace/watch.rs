@@ -11,14 +11,14 @@ use crate::exit::Failure;
 use crate::means::ByMeans;
 use crate::tracer;
 
-/// Whom to watch, and how.
+/// What to watch, and how.
 #[derive(Debug, Default, clap::Args)]
 pub struct Watch {
     /// Watch the file system of this path or block device; may be given several times [default: all
-    /// that are ext4]
+    /// ext4 file systems]
     #[arg(long = "on", value_name = "PATH|DEVICE", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
-    /// Only operations of this process; may be given several times. Commits are always seen
+    /// Watch only operations of this process; may be given several times. Commits are always seen
     #[arg(long = "pid", value_name = "PID")]
     pub processes: Vec<u32>,
     /// Only operations of tasks in this control group or below it; may be given several times

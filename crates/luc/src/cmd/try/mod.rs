@@ -24,12 +24,12 @@ use crate::trying::{now, seed, wait};
 use crate::verb::{Interrupt, Verb};
 use tally::{Ratio, Shown, Tally};
 
-/// Compare LUC with stock on the load that runs there now
+/// Compare LUC with stock on the live load
 ///
-/// Pairs of short windows, LUC steering in one and only observing in the other, in random order, each
-/// after a burn-in. At the end LUC is as it was before: off, or in its mode and policy; so it is
-/// after Ctrl-C, and after `kill -9` as soon as the next `luc` command comes. An administrator's
-/// change by hand ends the trial and stays. docs/guard.md tells how to read the answer.
+/// Runs pairs of short windows, LUC steering in one and only observing in the other, in random
+/// order, each after a burn-in. Then LUC's state is restored: off, or its mode and policy. Ctrl-C
+/// restores it, too; after `kill -9`, the next `luc` command does. A change by hand ends the trial
+/// and stays. docs/guard.md tells how to read the answer.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc try /srv/data\n\
@@ -39,10 +39,10 @@ pub struct Args {
     /// A path on the file system, or its block device
     #[arg(value_name = "PATH|DEVICE", value_hint = ValueHint::AnyPath)]
     path: PathBuf,
-    /// How long, 0.05 to 1440
+    /// Length of the trial, 0.05 to 1440
     #[arg(long, value_name = "MINUTES", default_value = "5", value_parser = minutes)]
     minutes: Duration,
-    /// The policy to try [default: the one in use, luc where LUC is off]
+    /// Policy to try [default: the one in use, or luc if LUC is off]
     #[arg(long, value_name = "POLICY")]
     policy: Option<String>,
     /// Print JSON at the end, and no line for each pair
@@ -55,7 +55,7 @@ fn minutes(text: &str) -> Result<Duration, String> {
         Ok(minutes) if (0.05..=1440.0).contains(&minutes) => {
             Ok(Duration::from_secs_f64(minutes * 60.0))
         }
-        _ => Err("write minutes from 0.05 to 1440".into()),
+        _ => Err("expected minutes from 0.05 to 1440".into()),
     }
 }
 
@@ -163,8 +163,8 @@ impl Ended {
             Self::By(Why::Gone) => {
                 "LUC was switched off meanwhile, or the file system unmounted".into()
             }
-            Self::By(Why::ModeByHand) => "the mode was set by hand, and is left as it is".into(),
-            Self::By(Why::KnobByHand) => "a knob was set by hand, and is left as it is".into(),
+            Self::By(Why::ModeByHand) => "the mode was set by hand, and stays".into(),
+            Self::By(Why::KnobByHand) => "a knob was set by hand, and stays".into(),
             Self::By(Why::Refused(why)) => why.clone(),
         }
     }
@@ -174,7 +174,7 @@ impl Ended {
 fn close(shown: &str, tally: &Tally, ended: Option<Ended>) -> Result<(), Failure> {
     match ended {
         Some(Ended::Interrupted) => Err(Failure::interrupted(format!(
-            "LUC is as it was before on {shown}"
+            "LUC is restored to its earlier state on {shown}"
         ))),
         Some(ended) => Err(Failure::Coded(
             Code::TrialEnded,
@@ -182,7 +182,7 @@ fn close(shown: &str, tally: &Tally, ended: Option<Ended>) -> Result<(), Failure
         )),
         None if tally.ratio().is_none() => Err(Failure::Coded(
             Code::NothingToTry,
-            format!("try {shown}: too few sync calls to compare by; try it while its load runs"),
+            format!("try {shown}: too few sync calls to compare; try it while its load runs"),
         )),
         None => Ok(()),
     }
@@ -318,7 +318,7 @@ fn take_turn(context: &mut Context, attached: &Attached) -> Result<Claim, Failur
                 if now() < end && !context.stopped() && is_guarded() =>
             {
                 if !told {
-                    context.note("a guard compares just now; the trial begins behind its pair")?;
+                    context.note("a guard is comparing a pair; the trial begins after it")?;
                     told = true;
                 }
                 wait(Duration::from_millis(200), &context.stop);

@@ -168,7 +168,7 @@ impl Tally {
 
 pub fn sentence(tally: &Tally) -> String {
     let Some(ratio) = tally.ratio() else {
-        return "nothing to compare by".into();
+        return "nothing to compare".into();
     };
     let what = match tally.measure() {
         Measure::Rate => "sync calls per second",
@@ -177,7 +177,7 @@ pub fn sentence(tally: &Tally) -> String {
     let pairs = luc_words::counted(ratio.pairs as i128, "pair", "pairs");
     let of = |ends: String| {
         format!(
-            "{:.2} of stock's {what} (95% interval {ends}, {pairs})",
+            "{:.2} of stock's {what} (95% confidence interval {ends}, {pairs})",
             ratio.mean
         )
     };
@@ -190,10 +190,10 @@ pub fn sentence(tally: &Tally) -> String {
     let gives = of(format!("{low:.2} to {high:.2}"));
     let verdict = match tally.found() {
         Some((Verdict::Certified, pairs)) => {
-            format!("; at least 0.99 of stock, 99% sure, after {pairs} pairs")
+            format!("; at least 0.99 of stock with 99% confidence, after {pairs} pairs")
         }
         Some((Verdict::Refuted, pairs)) => {
-            format!("; less than 0.99 of stock, 99% sure, after {pairs} pairs")
+            format!("; less than 0.99 of stock with 99% confidence, after {pairs} pairs")
         }
         None => String::new(),
     };
@@ -236,22 +236,22 @@ mod tests {
     #[test]
     fn sentences() {
         let said = |pairs: Vec<(u64, u64)>| sentence(&after(pairs.into_iter()));
-        assert_eq!(said(vec![(3, 4)]), "nothing to compare by");
+        assert_eq!(said(vec![(3, 4)]), "nothing to compare");
         assert_eq!(
             said(vec![(200, 100)]),
-            "LUC gives 2.00 of stock's sync calls per second (95% interval unknown, 1 pair); one pair proves nothing"
+            "LUC gives 2.00 of stock's sync calls per second (95% confidence interval unknown, 1 pair); one pair proves nothing"
         );
         let helps = said((0..30).map(|n| (1760 + n, 1000 + n)).collect());
         assert_eq!(
             helps,
-            "LUC helps here: it gives 1.75 of stock's sync calls per second (95% interval 1.75 to 1.75, 30 pairs); at least 0.99 of stock, 99% sure, after 10 pairs"
+            "LUC helps here: it gives 1.75 of stock's sync calls per second (95% confidence interval 1.75 to 1.75, 30 pairs); at least 0.99 of stock with 99% confidence, after 10 pairs"
         );
         let harms = said((0..30).map(|n| (920, 1000 + n)).collect());
         assert!(
             harms.starts_with("LUC harms here: it gives 0.91"),
             "{harms}"
         );
-        assert!(harms.contains("less than 0.99 of stock, 99% sure"));
+        assert!(harms.contains("less than 0.99 of stock with 99% confidence"));
         let same = said(vec![(1000, 1010), (1010, 1000), (1000, 1000)]);
         assert!(
             same.starts_with("no difference is shown: LUC gives 1.00"),

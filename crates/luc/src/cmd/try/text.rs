@@ -62,13 +62,13 @@ pub fn totals(out: &mut dyn Write, tally: &Tally) -> io::Result<()> {
         row("sync calls per second", &|one| rate(one.sync_calls_per_s)),
         row("commits", &|one| units::count(i128::from(one.commits))),
         row("fsync, mean", &|one| known_time(one.fsync_mean_ns)),
-        row("fsync, 99 of 100 within", &|one| {
+        row("fsync, 99th percentile", &|one| {
             known_time(one.fsync_p99_ns)
         }),
         row("writes delayed per second", &|one| {
             rate(one.writes_delayed_per_s)
         }),
-        row("journal thread, of a processor", &thread),
+        row("journal thread, share of a processor", &thread),
     ];
     writeln!(out)?;
     units::table(out, ["", "LUC", "stock"], &rows)?;

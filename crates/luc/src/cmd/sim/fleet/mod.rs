@@ -29,11 +29,11 @@ const PHASES_MAX: u64 = 20_000_000;
 
 /// Simulate many machines, each on stock and with LUC, and parallel programs on groups of them
 ///
-/// Disk, processors, speed, load and threads of each are drawn by weight from a table. Rates count
-/// from the moment when LUC comes, so that its first trial of holding is in them. In a phase of a
-/// parallel program each rank writes files with an fsync each, and waits for the slowest of all nodes.
-/// Nodes of a group have the same kind of disk, and services of their own beside the program. The
-/// same arguments give the same figures.
+/// Disk, processors, speed, load and threads of each are drawn by weight from a table. Rates are
+/// measured from the moment LUC is switched on, so they include its first trial of holding. In a
+/// phase of a parallel program each rank writes files with an fsync each, and waits for the slowest
+/// of all nodes. Nodes of a group have the same kind of disk, and each runs services beside the
+/// program. The same arguments give the same figures.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc sim fleet --nodes 500\n\
@@ -43,13 +43,13 @@ pub struct Args {
     /// How many machines
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     nodes: u32,
-    /// Decides what each machine is, and when its tasks begin
+    /// Seed that decides what each machine is, and when its tasks begin
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Machines and loads with their weights, in place of the table that comes with the program
+    /// Machines and loads with their weights, instead of the built-in table
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     table: Option<PathBuf>,
-    /// Print the table that comes with the program, and do nothing else
+    /// Print the built-in table, and do nothing else
     #[arg(long, exclusive = true)]
     print_table: bool,
     /// Nodes of a parallel program, one size or several
@@ -66,7 +66,7 @@ pub struct Args {
     /// Machines at the same time [default: as many as processors]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Keep what is found of each machine here, and go on where an earlier run ended
+    /// Save each machine's result here, and continue where an earlier run ended
     #[arg(long, short = 'o', value_name = "FILE", value_hint = ValueHint::FilePath)]
     out: Option<PathBuf>,
     /// Print JSON
@@ -83,7 +83,7 @@ impl Verb for Args {
             .fleet()
             .map_err(|why| Failure::usage("sim fleet", why))?;
         if self.phases > 0 && fleet.groups().is_empty() {
-            context.note("no parallel programs: no kind of disk has nodes enough for a group")?;
+            context.note("no parallel programs: no kind of disk has enough nodes for a group")?;
         }
         let header = fleet.header(SOURCES);
         let (mut file, mut records) = match &self.out {
@@ -115,8 +115,8 @@ impl Verb for Args {
             return Ok(());
         }
         Err(Failure::interrupted(match &self.out {
-            Some(path) => format!("the same command goes on from {}", path.display()),
-            None => "with --out FILE the next run would go on here".to_owned(),
+            Some(path) => format!("the same command continues from {}", path.display()),
+            None => "with --out FILE the next run could continue here".to_owned(),
         }))
     }
 
@@ -154,7 +154,8 @@ impl Args {
         if phases > PHASES_MAX {
             let (phases, most) = (count(phases), count(PHASES_MAX));
             return Err(format!(
-                "{phases} phases in all; {most} at most: fewer phases, or larger groups"
+                "{phases} phases in all, but at most {most} are possible; ask for fewer phases or \
+                 larger groups"
             ));
         }
         Ok(fleet)

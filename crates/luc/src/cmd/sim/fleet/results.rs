@@ -28,7 +28,7 @@ impl Results {
         let options = options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path).map_err(failed)?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Err(refused("another run writes it".to_owned()));
+            return Err(refused("another run is writing to it".to_owned()));
         }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed)?;
@@ -51,7 +51,7 @@ impl Results {
         let (line, rest) = whole.split_once('\n').unwrap_or_default();
         differs(line, header).map_or(Ok(()), |why| Err(refused(why)))?;
         let (found, good_bytes) = records(rest).map_err(|number| {
-            refused(format!("line {} is damaged; take another file", number + 1))
+            refused(format!("line {} is damaged; use another file", number + 1))
         })?;
         results.cut(first.len() + good_bytes).map_err(failed)?;
         Ok((results, found))
@@ -79,17 +79,19 @@ impl Results {
 fn differs(line: &str, header: &Value) -> Option<String> {
     let found: Option<Value> = serde_json::from_str(line).ok();
     let Some(found) = found.filter(|found| found["schema"] == header["schema"]) else {
-        return Some("not a file of fleet records; take another file".to_owned());
+        return Some("not a file of fleet records; use another file".to_owned());
     };
     let asked = header.as_object()?;
     let (name, _) = asked
         .iter()
         .find(|(name, value)| found.get(name) != Some(value))?;
     Some(match (name.as_str(), &found[name]) {
-        ("sources", _) => "of another version of the simulator; take another file".to_owned(),
-        (_, Value::Object(_) | Value::Array(_)) => {
-            format!("of a run whose {name} differs; take another file, or the same {name}")
+        ("sources", _) => {
+            "written by another version of the simulator; use another file".to_owned()
         }
-        (_, was) => format!("of a run with {name} {was}; take another file, or the same {name}"),
+        (_, Value::Object(_) | Value::Array(_)) => {
+            format!("from a run that differs in {name}; use another file, or the same {name}")
+        }
+        (_, was) => format!("from a run with {name} {was}; use another file, or the same {name}"),
     })
 }

@@ -54,13 +54,13 @@ fn gains(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
             let slower = count(slower);
             writeln!(
                 out,
-                "Trying costs {slower} of {of} where stock stays {loss} on average"
+                "Where stock stays, the trial costs {slower} of {of} {loss} on average"
             )?;
         }
     }
     if let Some(worst) = &summary.worst {
         let (node, gain) = (count(worst.node), worst.gain);
-        writeln!(out, "The most that LUC costs: node {node}, {gain:.3}")?;
+        writeln!(out, "Worst node: {node}, LUC/stock {gain:.3}")?;
         writeln!(out, "  {}", worst.command)?;
     }
     Ok(())
