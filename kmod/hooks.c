@@ -61,7 +61,7 @@
 	HOOK("jbd2_journal_write_metadata_buffer", true,		\
 	     luc_learn_write(back);					\
 	     luc_on_write_buffer((void *)regs->di, (void *)regs->si))	\
-	/* copy-out ends by its clean runs alone */			\
+	/* contended buffers are copied 16 times for each sleep, as needed copies are not seen */			\
 	HOOK("jbd2_journal_file_buffer", false,				\
 	     luc_learn_file(back);					\
 	     luc_on_file_buffer((void *)regs->di, (void *)regs->si, regs->dx)) \

@@ -269,7 +269,7 @@ mod tests {
             assert_eq!(Batching::from_value(batching.value()), Some(*batching));
             assert_eq!(Batching::from_text(batching.text()), Some(*batching));
         }
-        assert_eq!(Copyout::Auto.text(), "auto");
+        assert_eq!(Copyout::Contended.text(), "contended");
         assert_eq!(Mode::from_text("observe"), Some(Mode::Observe));
         assert_eq!(Reason::from_value(-1), None);
         assert_eq!(Reason::from_value(i64::MAX), None);

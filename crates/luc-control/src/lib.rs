@@ -23,7 +23,7 @@ mod tables;
 pub use bets::{Bets, BetsVerdict, coin, ln_ratio_ppm};
 pub use dev::{Dev, DevError};
 pub use layout::{
-    Batching, Copyout, Decision, Field, Input, Mode, Output, Params, Reason, State, Step,
+    Batching, Copies, Copyout, Decision, Field, Input, Mode, Output, Params, Reason, State, Step,
     TrialPhase,
 };
 pub use pid::{Gains, PidState, PidTerms, Saturated, pid_step};

@@ -4,7 +4,8 @@
 //! of the C code that the module runs.
 
 use luc_control::{
-    Input, Mode, Output, Params, Reason, Returns, State, Step, complete_events, control_step,
+    Copies, Input, Mode, Output, Params, Reason, Returns, State, Step, complete_events,
+    control_step,
 };
 use luc_trace::Event;
 
@@ -37,13 +38,13 @@ pub struct Runtime {
     last_task: Option<TaskId>,
     is_same_task: bool,
     hold: Option<Hold>,
-    closed_events: i64,
     /// 0: none.
     urgent_tid: Tid,
     delayed: Delays,
     /// Of `delayed`, what earlier steps have seen.
     seen: Delays,
-    pub copies: bool,
+    /// What the commit under way writes as copies.
+    pub copies: Copies,
 }
 
 /// A commit that is held.
@@ -58,9 +59,7 @@ struct Hold {
 #[derive(Clone, Copy, Debug, Default)]
 struct Delays {
     writes: i64,
-    ns: i64,
     spared: i64,
-    copy_ns: i64,
 }
 
 impl Runtime {
@@ -77,11 +76,10 @@ impl Runtime {
             last_task: None,
             is_same_task: false,
             hold: None,
-            closed_events: 0,
             urgent_tid: 0,
             delayed: Delays::default(),
             seen: Delays::default(),
-            copies: false,
+            copies: Copies::None,
         }
     }
 
@@ -128,20 +126,14 @@ impl Runtime {
         self.urgent_tid = tid;
     }
 
-    /// A task slept on a buffer for so long.
-    pub fn delayed(&mut self, slept_ns: u64) {
+    /// A task slept on a buffer.
+    pub fn delayed(&mut self) {
         self.delayed.writes += 1;
-        self.delayed.ns += ns(slept_ns);
     }
 
     /// A task needed a buffer that has a copy.
     pub fn spared(&mut self) {
         self.delayed.spared += 1;
-    }
-
-    /// The commit spent so long on copies.
-    pub fn copied(&mut self, took_ns: u64) {
-        self.delayed.copy_ns += ns(took_ns);
     }
 
     /// The journal's thread is about to commit, or looks at a held commit again.
@@ -184,7 +176,6 @@ impl Runtime {
             reason: Reason::from_value(out.reason).unwrap_or(Reason::Now),
             steer: steers,
         });
-        self.closed_events = input.events;
         Decision::Commit
     }
 
@@ -211,18 +202,16 @@ impl Runtime {
     fn copy_out(&mut self, tid: Tid, of_commit: &Input, recorder: &mut Recorder) {
         let input = Input {
             now_ns: of_commit.now_ns,
-            space_short: of_commit.space_short,
             handles: of_commit.handles,
             writes_delayed: self.delayed.writes - self.seen.writes,
-            writes_delay_ns: self.delayed.ns - self.seen.ns,
             buffers_spared: self.delayed.spared - self.seen.spared,
-            copy_ns: self.delayed.copy_ns - self.seen.copy_ns,
-            commit_events: self.closed_events,
             ..Input::default()
         };
         self.seen = self.delayed;
         let out = self.step(Step::Copyout, tid, &input, recorder);
-        self.copies = out.copy != 0 && self.params.mode == Mode::Steer.value();
+        self.copies = Copies::from_value(out.copy)
+            .filter(|_| self.params.mode == Mode::Steer.value())
+            .unwrap_or(Copies::None);
     }
 
     fn sense(&mut self, journal: &Journal, average_ns: u64, now_ns: u64) -> Input {
@@ -233,7 +222,6 @@ impl Runtime {
         } else {
             0
         };
-        let is_short = journal.is_short();
         let mut input = Input {
             now_ns: ns(now_ns),
             events,
@@ -242,8 +230,9 @@ impl Runtime {
             handles: running.map_or(0, |it| i64::from(it.handles)),
             age_ns: ns(now_ns - running.map_or(now_ns, |it| it.begun_ns)),
             commit_avg_ns: ns(average_ns),
-            space_short: i64::from(is_short),
-            urgent: i64::from(is_short || journal.has_lock_waiters() || self.urgent_tid == tid),
+            urgent: i64::from(
+                journal.is_short() || journal.has_lock_waiters() || self.urgent_tid == tid,
+            ),
             ..Input::default()
         };
         if events > 0 {

@@ -32,8 +32,8 @@ fn recorded() -> Vec<Record> {
             ..base
         },
         Params {
+            copyout: Copyout::Published.value(),
             copyout_clean_runs: 2,
-            copyout_adapt: 0,
             delay_limit_us: 300,
             ..base
         },
@@ -119,10 +119,7 @@ fn decided(mut params: Params, seed: u64) -> Vec<(i64, Decision)> {
             now_ns,
             handles: 50,
             writes_delayed: delayed,
-            writes_delay_ns: delayed * 100_000,
             buffers_spared: spared,
-            copy_ns: if copies { 5_000 } else { 0 },
-            commit_events: input.events,
             ..Input::default()
         };
         copies = step(Step::Copyout, &writers).copy != 0;

@@ -16,6 +16,8 @@ mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use luc_control::Copies;
+
 use crate::processors::TaskId;
 use kind::{Choice, Home, Kind, LogEnd, Writers};
 use space::Space;
@@ -76,6 +78,25 @@ struct Buffer {
     /// The newest transaction that it belongs to; 0: none.
     tid: Tid,
     write: Write,
+    /// Copies left until the buffer no longer counts as contended.
+    copies_left: u8,
+}
+
+/// As `LUC_COPIES_UNUSED_MAX` of `abi/luc_decision.h`.
+const COPIES_UNUSED_MAX: u8 = 16;
+
+impl Buffer {
+    /// How a commit writes it where operations sleep on what is being written.
+    fn asleep_or_copied(&mut self, copies: Copies) -> Write {
+        match copies {
+            Copies::All => Write::Copy,
+            Copies::Contended if self.copies_left > 0 => {
+                self.copies_left -= 1;
+                Write::Copy
+            }
+            Copies::None | Copies::Contended => Write::Shadow,
+        }
+    }
 }
 
 /// Whether an operation may begin.
@@ -223,15 +244,21 @@ impl Journal {
     /// An operation of the running transaction is about to change a buffer.
     pub fn access(&mut self, task: TaskId, buffer: BufferId) -> Access {
         let at = buffer as usize;
-        if at >= self.buffers.len() {
-            self.buffers.resize(at + 1, Buffer::default());
+        if at + 1 >= self.buffers.len() {
+            self.buffers.resize(at + 2, Buffer::default());
         }
-        let Buffer { tid, write } = self.buffers[at];
+        let Buffer { tid, write, .. } = self.buffers[at];
         let Some(running) = &mut self.running else {
             return Access::Granted;
         };
         if tid == running.tid {
             return Access::Granted;
+        }
+        if matches!(write, Write::Shadow | Write::Copy) {
+            // Inode tables and directories fill one block after the other.
+            for contended in [at, at + 1] {
+                self.buffers[contended].copies_left = COPIES_UNUSED_MAX;
+            }
         }
         if matches!(write, Write::Shadow | Write::Home) {
             self.for_buffer.entry(buffer).or_default().push(task);
@@ -241,10 +268,8 @@ impl Journal {
                 Access::Waits
             };
         }
-        self.buffers[at] = Buffer {
-            tid: running.tid,
-            write: Write::None,
-        };
+        self.buffers[at].tid = running.tid;
+        self.buffers[at].write = Write::None;
         running.buffers.push(buffer);
         if self.kind.writers == Writers::Relog || !self.is_unwritten(tid) {
             Access::Granted
@@ -332,30 +357,31 @@ impl Journal {
         last_first(std::mem::take(&mut self.for_lock))
     }
 
-    /// The newest commit writes its buffers: they are shadowed, but for those that have a copy. With
-    /// `copies` each gets one. Gives how many buffers there are, and how many are copied for it.
-    pub fn write_buffers(&mut self, copies: bool) -> (usize, usize) {
+    /// The newest commit writes its buffers: they are shadowed, but for those that have a copy, and
+    /// those that `copies` gives one. Returns how many buffers there are, and how many are copied
+    /// for it.
+    pub fn write_buffers(&mut self, copies: Copies) -> (usize, usize) {
         let Some(commit) = self.committing.back_mut() else {
             return (0, 0);
         };
         let has_record = self.kind.end == LogEnd::Record;
         let (start, blocks) = self.space.take(commit.buffers.len(), has_record);
         (commit.start, commit.blocks, commit.reserved) = (Some(start), blocks, 0);
-        let write = match self.kind.writers {
-            Writers::Sleep if !copies => Write::Shadow,
-            Writers::Sleep | Writers::Pass => Write::Copy,
-            Writers::Relog => Write::None,
-        };
-        let mut spared = 0;
+        let writers = self.kind.writers;
+        let mut frozen = 0;
         for buffer in &commit.buffers {
             let known = &mut self.buffers[*buffer as usize];
             // One that the running transaction has taken was copied then.
             if known.tid == commit.tid {
-                known.write = write;
-                spared += usize::from(write == Write::Copy);
+                known.write = match writers {
+                    Writers::Sleep => known.asleep_or_copied(copies),
+                    Writers::Pass => Write::Copy,
+                    Writers::Relog => Write::None,
+                };
+                frozen += usize::from(known.write == Write::Copy);
             }
         }
-        (commit.buffers.len(), spared)
+        (commit.buffers.len(), frozen)
     }
 
     fn commit_of(&self, tid: Tid) -> Option<&Committing> {
@@ -470,7 +496,7 @@ impl Journal {
 
     /// It is neither in a transaction nor being written.
     fn is_idle(&self, buffer: BufferId) -> bool {
-        let Buffer { tid, write } = self.buffers[buffer as usize];
+        let Buffer { tid, write, .. } = self.buffers[buffer as usize];
         tid <= self.committed && write == Write::None
     }
 

@@ -29,7 +29,7 @@ fn a_shadowed_buffer_holds_up_the_next_transaction() {
     // Before the write a copy will do, so that the write shadows the others alone.
     assert_eq!(begin(&mut journal, 2), Begin::Granted(2));
     assert_eq!(journal.access(2, 7), Access::Copied);
-    assert_eq!(journal.write_buffers(false), (3, 0));
+    assert_eq!(journal.write_buffers(Copies::None), (3, 0));
     assert_eq!(journal.access(2, 7), Access::Granted);
     assert_eq!(journal.access(2, 8), Access::Waits);
     journal.wait_for_commit(1, 1);
@@ -52,7 +52,7 @@ fn copies_shadow_nothing() {
     journal.switch(6);
     begin(&mut journal, 2);
     assert_eq!(journal.access(2, 7), Access::Copied);
-    assert_eq!(journal.write_buffers(true), (2, 1));
+    assert_eq!(journal.write_buffers(Copies::All), (2, 1));
     assert_eq!(journal.access(2, 8), Access::Spared);
 }
 
@@ -131,7 +131,7 @@ impl Driver {
         if self.journal.locked() == Some(true) {
             let woken = self.journal.switch(self.now_ns);
             self.woken(woken);
-            let (buffers, _) = self.journal.write_buffers(false);
+            let (buffers, _) = self.journal.write_buffers(Copies::None);
             let newest = self.journal.committing.back().unwrap();
             assert_eq!(newest.buffers.len(), buffers);
             self.logs.push(newest.tid);

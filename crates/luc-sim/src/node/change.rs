@@ -1,5 +1,7 @@
 //! Changes of metadata: each holds a handle, and takes one buffer after the other.
 
+use luc_control::Copies;
+
 use super::{Next, Node, Stage};
 use crate::costs::Costs;
 use crate::files::{FileId, Files};
@@ -215,9 +217,9 @@ impl Node {
     fn buffer(&mut self, number: TaskId, n: u8) -> Option<Next> {
         let at = number as usize;
         let now_ns = self.now_ns();
-        let slept_from_ns = self.tasks[at].slept_from_ns.take();
-        if let Some((runtime, from_ns)) = self.runtime.as_mut().zip(slept_from_ns) {
-            runtime.delayed(now_ns - from_ns);
+        let has_slept = std::mem::take(&mut self.tasks[at].has_slept);
+        if let Some(runtime) = self.runtime.as_mut().filter(|_| has_slept) {
+            runtime.delayed();
         }
         let (change, file) = (self.tasks[at].change, self.tasks[at].file);
         let Some(buffer) = change.buffer(&mut self.files, file, n) else {
@@ -227,7 +229,7 @@ impl Node {
         let access = self.journal.access(number, buffer);
         match access {
             Access::Waits => {
-                self.tasks[at].slept_from_ns = Some(now_ns);
+                self.tasks[at].has_slept = true;
                 let sleep = Sleep::Buffer(buffer);
                 self.recorder
                     .sleeps(number, &self.tasks[at].op, sleep, now_ns);
@@ -244,7 +246,8 @@ impl Node {
                     return None;
                 }
                 // Whether jbd2 made the copy, or LUC before it was needed.
-                if let Some(runtime) = self.runtime.as_mut().filter(|it| it.copies) {
+                if let Some(runtime) = self.runtime.as_mut().filter(|it| it.copies != Copies::None)
+                {
                     runtime.spared();
                     return None;
                 }

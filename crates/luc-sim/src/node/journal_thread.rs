@@ -3,12 +3,13 @@
 //! What differs between journals is in [`crate::journal::kind`]. With more than one commit on its way
 //! the thread does one piece of work after the other: what is `due`, then the next commit.
 
+use luc_control::Copies;
 use luc_disk::Request;
 
 use super::{BLOCK_BYTES, BLOCK_SECTORS, Event, For, Next, Node, Owner, Thread};
 use crate::journal::kind::LogEnd;
 use crate::journal::{Begin, Tid};
-use crate::processors::{CpuId, TaskId};
+use crate::processors::TaskId;
 use crate::recorder::{Phase, Sleep};
 use crate::runtime::Decision;
 
@@ -92,7 +93,7 @@ impl Node {
     }
 
     /// The thread has a processor, and has done the work for this.
-    pub(super) fn commit(&mut self, cpu: CpuId) -> Next {
+    pub(super) fn commit(&mut self) -> Next {
         match self.thread {
             Thread::Looks => self.look(),
             Thread::Locked => self.switch(),
@@ -101,7 +102,7 @@ impl Node {
                 self.thread = Thread::Begun;
                 Next::Work(self.costs.journal_fill)
             }
-            Thread::Begun => self.fill(cpu),
+            Thread::Begun => self.fill(),
             Thread::Fills(tid) => {
                 match self.journal.kind.end {
                     LogEnd::Record => self.write_log(tid),
@@ -185,15 +186,12 @@ impl Node {
     }
 
     /// Prepares the log's write: buffers are shadowed from here on, or copied.
-    fn fill(&mut self, cpu: CpuId) -> Next {
+    fn fill(&mut self) -> Next {
         self.recorder
             .commit(Phase::Logs, &self.journal, self.now_ns());
-        let copies = self.runtime.as_ref().is_some_and(|it| it.copies);
-        let (buffers, spared) = self.journal.write_buffers(copies);
-        let copying = self.costs.frozen_copy * spared as u64;
-        if let Some(runtime) = self.runtime.as_mut().filter(|_| spared > 0) {
-            runtime.copied(self.processors.time_ns(cpu, copying));
-        }
+        let copies = self.runtime.as_ref().map_or(Copies::None, |it| it.copies);
+        let (buffers, frozen) = self.journal.write_buffers(copies);
+        let copying = self.costs.frozen_copy * frozen as u64;
         let newest = self.journal.committing.back().map_or(0, |it| it.tid);
         self.thread = Thread::Fills(newest);
         Next::Work(self.costs.journal_buffer * buffers as u64 + copying)
