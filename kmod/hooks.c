@@ -141,11 +141,6 @@ static atomic_t luc_inflight ____cacheline_aligned_in_smp = ATOMIC_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(luc_inflight_wait);
 static bool luc_leaving __read_mostly;
 
-bool luc_hooks_leaving(void)
-{
-	return READ_ONCE(luc_leaving);
-}
-
 void luc_hook_enter(void)
 {
 	atomic_inc(&luc_inflight);
@@ -153,7 +148,7 @@ void luc_hook_enter(void)
 
 void luc_hook_leave(void)
 {
-	if (atomic_dec_and_test(&luc_inflight) && luc_hooks_leaving())
+	if (atomic_dec_and_test(&luc_inflight) && READ_ONCE(luc_leaving))
 		wake_up_all(&luc_inflight_wait);
 }
 

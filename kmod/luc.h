@@ -173,7 +173,6 @@ static inline bool luc_steers(const struct luc_params *params)
 int luc_hooks_install(void);
 int luc_hooks_remove(void);
 void luc_hooks_drain(void);
-bool luc_hooks_leaving(void);
 void luc_hook_enter(void);
 void luc_hook_leave(void);
 ssize_t luc_hooks_show(char *buf);
