@@ -44,7 +44,7 @@ enum luc_reason { LUC_REASONS(LUC_REASON_ENUMERATOR) LUC_REASON_NR };
 #define LUC_COPY_ENUMERATOR(name, text) LUC_COPY_##name,
 enum luc_copies { LUC_COPIES(LUC_COPY_ENUMERATOR) LUC_COPY_NR };
 
-/* A buffer is contended until so many copies in a row were needed by no operation. */
+/* A buffer is contended until no operation needed this many copies of it in a row. */
 #define LUC_COPIES_UNUSED_MAX 16
 
 /* Trials of holding against not holding: none, a window, or its verdict. */

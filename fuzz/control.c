@@ -179,7 +179,7 @@ static void one_event(struct module *m, uint8_t op)
 		arrive(m, n, m->tid);
 		break;
 	case 3:
-		/* A crowd: so many tasks, one after the other. */
+		/* A crowd: up to 31 tasks, one after the other. */
 		for (n = take(&m->in) % 32; n; n--) {
 			enter(m, n);
 			arrive(m, n, m->tid);

@@ -73,7 +73,7 @@ struct luc_fs {
 	s64 sync_events;		/* calls that waited for a commit */
 	bool held;			/* a commit of held_tid is held back */
 	u32 held_tid;
-	s64 held_complete;		/* its holder is poked at so many events */
+	s64 held_complete;		/* number of events at which its holder is poked */
 	u32 urgent_tid;			/* newest that an urgent waiter waits for ... */
 	bool urgent;			/* ... if there is one */
 	bool poked;			/* the holder has a reason to look */

@@ -1,7 +1,7 @@
-//! LUC as it runs inside the kernel: senses, asks `control/`, and holds.
+//! LUC as it runs inside the kernel: gathers input, asks `control/`, and holds commits.
 //!
-//! What `kmod/sync.c` and `kmod/commit.c` do, on the simulated journal. The steps themselves are those
-//! of the C code that the module runs.
+//! Does what `kmod/sync.c` and `kmod/commit.c` do, on the simulated journal. The steps themselves
+//! are those of the C code that the module runs.
 
 use luc_control::{
     Copies, Input, Mode, Output, Params, Reason, Returns, State, Step, complete_events,
@@ -13,14 +13,14 @@ use crate::journal::{Journal, Tid};
 use crate::processors::TaskId;
 use crate::recorder::{DEV, Recorder, pid};
 
-/// What comes without a wake-up waits so long, ns: `LOOK_NS` of `kmod/commit.c`.
+/// Longest time until a held commit is looked at again, ns: `LOOK_NS` of `kmod/commit.c`.
 const LOOK_NS: u64 = 1_000_000;
 
 /// The next step of the journal's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     Commit,
-    /// It sleeps until this time, or until a task completes the batch.
+    /// The thread sleeps until this time, or until a task completes the batch.
     Hold {
         until_ns: u64,
     },
@@ -38,12 +38,12 @@ pub struct Runtime {
     last_task: Option<TaskId>,
     is_same_task: bool,
     hold: Option<Hold>,
-    /// 0: none.
+    /// The last transaction that a task outside a sync call waits for; 0 if none.
     urgent_tid: Tid,
     delayed: Delays,
-    /// Of `delayed`, what earlier steps have seen.
+    /// The part of `delayed` that earlier steps have seen.
     seen: Delays,
-    /// What the commit under way writes as copies.
+    /// Which buffers the commit under way writes as copies.
     pub copies: Copies,
 }
 
@@ -51,11 +51,11 @@ pub struct Runtime {
 #[derive(Clone, Copy, Debug)]
 struct Hold {
     since_ns: u64,
-    /// So many sync events complete its batch.
+    /// Number of sync events that completes its batch.
     complete_events: i64,
 }
 
-/// Writers that slept on buffers, and buffers that were spared.
+/// Numbers of writers that slept on buffers, and of buffers whose copy spared a writer the sleep.
 #[derive(Clone, Copy, Debug, Default)]
 struct Delays {
     writes: i64,
@@ -83,22 +83,23 @@ impl Runtime {
         }
     }
 
-    /// Other knobs, from the next step on.
+    /// Sets the knobs, from the next step on.
     pub fn set(&mut self, params: Params) {
         self.params = params;
     }
 
-    /// The controllers' own.
+    /// Returns the state of the controllers.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// A task begins a sync call.
+    /// Notes that a task begins a sync call.
     pub fn entered(&mut self, task: TaskId) {
         self.returns.enter(pid(task), self.batch_tid);
     }
 
-    /// A task in a sync call asks for a commit. True if that completes a held batch.
+    /// Notes that a task in a sync call asks for a commit. Returns true if that completes a held
+    /// batch.
     pub fn arrived(&mut self, task: TaskId, tid: Tid, now_ns: u64) -> bool {
         if !self.returns.arrive(pid(task), tid) {
             return false;
@@ -121,22 +122,23 @@ impl Runtime {
             .is_some_and(|hold| self.batch_events >= hold.complete_events)
     }
 
-    /// Somebody who is in no sync call waits for a commit.
+    /// Notes that a task outside a sync call waits for a commit.
     pub fn urged(&mut self, tid: Tid) {
         self.urgent_tid = tid;
     }
 
-    /// A task slept on a buffer.
+    /// Notes that a task slept on a buffer.
     pub fn delayed(&mut self) {
         self.delayed.writes += 1;
     }
 
-    /// A task needed a buffer that has a copy.
+    /// Notes that a task needed a buffer that has a copy.
     pub fn spared(&mut self) {
         self.delayed.spared += 1;
     }
 
-    /// The journal's thread is about to commit, or looks at a held commit again.
+    /// Decides whether the journal's thread commits now or holds the commit. The thread asks before
+    /// it commits, and again for a held commit.
     pub fn look(
         &mut self,
         journal: &Journal,
@@ -179,7 +181,7 @@ impl Runtime {
         Decision::Commit
     }
 
-    /// A step of the controllers; a recording takes down all that it saw.
+    /// Runs a step of the controllers; a recording holds everything that the step saw.
     fn step(&mut self, step: Step, tid: Tid, input: &Input, recorder: &mut Recorder) -> Output {
         let before = self.state;
         let out = control_step(step, &self.params, &mut self.state, input);
@@ -198,7 +200,7 @@ impl Runtime {
         out
     }
 
-    /// Copy-out learns what the commit that ended did to writers.
+    /// Tells copy-out how the commit that ended delayed writers, and lets it choose what to copy.
     fn copy_out(&mut self, tid: Tid, of_commit: &Input, recorder: &mut Recorder) {
         let input = Input {
             now_ns: of_commit.now_ns,

@@ -21,7 +21,8 @@ impl From<Means> for luc_bpf::Means {
 /// The choice between them.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct ByMeans {
-    /// How to look at functions of the kernel [default: fentry, and kprobes where the kernel has no fentry]
+    /// How to look at functions of the kernel [default: fentry, and kprobes where the kernel has no
+    /// fentry]
     #[arg(long, value_enum, value_name = "MEANS")]
     pub means: Option<Means>,
 }

@@ -47,7 +47,8 @@ pub struct CreateFsync {
     /// Give each thread directories of its own instead of sharing them
     #[arg(long)]
     pub own_dirs: bool,
-    /// Files in one directory before the next one is begun, at least two of each thread that shares it
+    /// Files in one directory before the next one is begun, at least two of each thread that shares
+    /// it
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u32).range(1..))]
     pub files_per_dir: u32,
 }

@@ -23,7 +23,8 @@ use crate::{Result, Stop, WorkloadError};
 
 /// Loops, each of `ops` turns: fsync of a file that is committed; fchmod and fsync; fchmod, and a
 /// wait until the journal commits by its timer; the same with the fchmod of `buffers` files, whose
-/// inodes lie in as many blocks. Nothing else should run. Mounted with `commit=1`, the waits are short.
+/// inodes lie in as many blocks. Nothing else should run. Mounted with `commit=1`, the waits are
+/// short.
 #[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[command(after_help = "Examples:\n\
     \x20 luc bench fsync-cost /srv/scratch\n\
@@ -48,8 +49,8 @@ pub struct FsyncCostResult {
     pub args: FsyncCost,
     /// An fsync that finds its data committed.
     pub clean: Times,
-    /// An fchmod and its fsync, from the end of one turn to the end of the next: everything that the
-    /// machine did meanwhile.
+    /// An fchmod and its fsync, from the end of one turn to the end of the next: everything that
+    /// the machine did meanwhile.
     pub committed: Times,
     /// Processor time of the journal's thread for one commit of one metadata buffer; `None` if the
     /// kernel does not show it to this user.

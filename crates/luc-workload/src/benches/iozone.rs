@@ -55,7 +55,8 @@ pub struct Iozone {
     /// Include the close in the time of each child
     #[arg(short = 'c', long)]
     pub close: bool,
-    /// Measure every child through all of its file instead of stopping all when the first has written
+    /// Measure every child through all of its file instead of stopping all when the first has
+    /// written
     #[arg(short = 'x', long)]
     pub no_stonewall: bool,
     /// Use threads of one process instead of processes
