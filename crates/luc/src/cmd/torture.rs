@@ -114,7 +114,7 @@ pub struct CutsArgs {
     /// How many cuts
     #[arg(long, default_value_t = 100)]
     cuts: u32,
-    /// Let e2fsck look at every so-manieth; 0: at none
+    /// Let e2fsck check every Nth cut; 0: none
     #[arg(long, default_value_t = 1)]
     fsck_every: u32,
     /// Decides where to cut and what survives
