@@ -76,7 +76,7 @@ type Paragraph<'a> = (usize, Vec<&'a str>);
 
 /// Returns the comment of a line of Rust, if it has one. Slashes within a string start none.
 fn rust_comment(line: &str) -> Option<&str> {
-    let outside = |at: &usize| line[..*at].matches('"').count() % 2 == 0;
+    let outside = |at: &usize| line[..*at].matches('"').count().is_multiple_of(2);
     let at = line.match_indices("//").map(|(at, _)| at).find(outside)?;
     Some(line[at..].trim_start_matches('/').trim_start_matches('!'))
 }
