@@ -88,7 +88,7 @@ enum luc_trial_phase {
 	LUC_FIELD(gap_ns, "average time between sync events of a batch, 0 if unknown") \
 	LUC_FIELD(closed_ns, "when the last batch was closed, 0 if never") \
 	LUC_FIELD(probing, "1 if no task is expected: a hold waits for tasks that nothing announced") \
-	LUC_FIELD(debt_ns, "what holds lost by task; no commit is held while it is above 0") \
+	LUC_FIELD(debt_ns, "what holds lost by task; no commit is held that can win less than 16 times as much") \
 	LUC_FIELD(paid_ns, "when debts were last paid off") \
 	LUC_FIELD(trial_phase, "enum luc_trial_phase: is holding being tried against not holding") \
 	LUC_FIELD(trial_left, "holds until the next pair of windows, or commits that a window begins with and does not count") \
