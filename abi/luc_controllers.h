@@ -35,9 +35,9 @@
 	LUC_CONTROLLER(OFF, off, "", \
 		"write metadata as jbd2 does") \
 	LUC_CONTROLLER(PUBLISHED, published, "copyout_threshold_permille copyout_clean_runs", \
-		"copy metadata out exactly as published: threshold and clean runs, no weighing, no back-off") \
-	LUC_CONTROLLER(AUTO, auto, "copyout_threshold_permille copyout_clean_runs copyout_adapt", \
-		"copy metadata out while writers get blocked and copies cost less than that")
+		"copy metadata out exactly as published: threshold and clean runs, every buffer") \
+	LUC_CONTROLLER(CONTENDED, contended, "", \
+		"copy out the buffers on which operations have slept lately")
 
 /*
  * Policies: settings under one name, for the command line; the module knows the two
@@ -61,9 +61,9 @@
 		"both controllers exactly as published; needs setpoint_events") \
 	LUC_POLICY("batching", "batching=returns copyout=off", \
 		"hold each commit for the tasks that are expected back, where holding pays") \
-	LUC_POLICY("copyout", "batching=off copyout=auto", \
-		"copy metadata out while writers get blocked") \
-	LUC_POLICY("luc", "batching=returns copyout=auto", \
+	LUC_POLICY("copyout", "batching=off copyout=contended", \
+		"copy out the metadata on which operations have slept lately") \
+	LUC_POLICY("luc", "batching=returns copyout=contended", \
 		"batching and copyout together")
 
 #define LUC_BATCHING_ENUMERATOR(NAME, name, knobs, help) LUC_BATCHING_##NAME,

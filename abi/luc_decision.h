@@ -35,12 +35,17 @@ enum luc_step {
 #define LUC_REASON_ENUMERATOR(name, text) LUC_REASON_##name,
 enum luc_reason { LUC_REASONS(LUC_REASON_ENUMERATOR) LUC_REASON_NR };
 
-/* Copy-out: off, on, or stopped so lately that a restart means "too early". */
-enum luc_copy_phase {
-	LUC_COPY_OFF,
-	LUC_COPY_ON,
-	LUC_COPY_STOPPED,
-};
+/* Which metadata buffers of a commit are written as copies. */
+#define LUC_COPIES(LUC_COPY) \
+	LUC_COPY(NONE, "none") \
+	LUC_COPY(ALL, "all") \
+	LUC_COPY(CONTENDED, "contended")
+
+#define LUC_COPY_ENUMERATOR(name, text) LUC_COPY_##name,
+enum luc_copies { LUC_COPIES(LUC_COPY_ENUMERATOR) LUC_COPY_NR };
+
+/* A buffer is contended until no operation needed this many copies of it in a row. */
+#define LUC_COPIES_UNUSED_MAX 16
 
 /* Trials of holding against not holding: none, a window, or its verdict. */
 enum luc_trial_phase {
@@ -63,13 +68,9 @@ enum luc_trial_phase {
 	LUC_FIELD(age_ns, "how long ago the transaction was begun") \
 	LUC_FIELD(same_task, "1 if the task that asked for this commit is the one that synced last before it") \
 	LUC_FIELD(urgent, "1 if something cannot wait") \
-	LUC_FIELD(space_short, "1 if the journal is short of space: nearly full, or in a checkpoint") \
 	LUC_FIELD(handles, "journal handles of the transaction so far: operations that change metadata") \
 	LUC_FIELD(writes_delayed, "operations delayed by that commit's metadata") \
-	LUC_FIELD(writes_delay_ns, "how long these slept, summed up") \
-	LUC_FIELD(buffers_spared, "buffers that would have delayed an operation but for copy-out") \
-	LUC_FIELD(copy_ns, "time that commit spent copying out") \
-	LUC_FIELD(commit_events, "sync events that waited for it")
+	LUC_FIELD(buffers_spared, "buffers that would have delayed an operation but for copy-out")
 
 /* The state that a controller keeps between steps. */
 #define LUC_STATE_FIELDS(LUC_FIELD) \
@@ -87,7 +88,7 @@ enum luc_trial_phase {
 	LUC_FIELD(gap_ns, "average time between sync events of a batch, 0 if unknown") \
 	LUC_FIELD(closed_ns, "when the last batch was closed, 0 if never") \
 	LUC_FIELD(probing, "1 if no task is expected: a hold waits for tasks that nothing announced") \
-	LUC_FIELD(debt_ns, "what holds lost by task; no commit is held while it is above 0") \
+	LUC_FIELD(debt_ns, "what holds lost by task; no commit is held that can win less than 16 times as much") \
 	LUC_FIELD(paid_ns, "when debts were last paid off") \
 	LUC_FIELD(trial_phase, "enum luc_trial_phase: is holding being tried against not holding") \
 	LUC_FIELD(trial_left, "holds until the next pair of windows, or commits that a window begins with and does not count") \
@@ -121,12 +122,7 @@ enum luc_trial_phase {
 	LUC_FIELD(integral_milli, "batching published: sum of errors") \
 	LUC_FIELD(error_milli, "error of the last step") \
 	LUC_FIELD(error_known, "1 once error_milli means something") \
-	LUC_FIELD(copy_phase, "enum luc_copy_phase: off, on, or stopped not long ago") \
-	LUC_FIELD(copy_clean, "commits in a row without a delayed write") \
-	LUC_FIELD(copy_delay_ns, "sleep that a commit without copies costs operations, on average") \
-	LUC_FIELD(copy_cost_ns, "cost of copying to the tasks that wait for a commit, on average; 0 if unknown") \
-	LUC_FIELD(copy_backoff, "how often the clean runs asked for were doubled") \
-	LUC_FIELD(copy_pause, "commits left that do not copy out because the journal was short of space")
+	LUC_FIELD(copy_left_commits, "commits left that are copied if no more operations are delayed")
 
 /* The terms that it computed, and the answer. */
 #define LUC_OUTPUT_FIELDS(LUC_FIELD) \
@@ -139,7 +135,7 @@ enum luc_trial_phase {
 	LUC_FIELD(d_milli, "derivative term") \
 	LUC_FIELD(u_milli, "output u: change of the batch wanted, thousandths of a sync event") \
 	LUC_FIELD(u_ns, "output as time: u times the arrival gap") \
-	LUC_FIELD(copy, "1: copy the next commit's metadata out")
+	LUC_FIELD(copy, "enum luc_copies: what the next commit writes as copies")
 
 #define LUC_STRUCT_FIELD(name, help) luc_s64 name;
 

@@ -36,7 +36,7 @@ enum luc_mode { LUC_MODES(LUC_MODE_ENUMERATOR) LUC_MODE_NR };
 #define LUC_KNOBS(LUC_KNOB) \
 	LUC_KNOB(batching, ENUM, 0, LUC_BATCHING_NR - 1, LUC_BATCHING_RETURNS, \
 		 "which controller decides when a commit starts") \
-	LUC_KNOB(copyout, ENUM, 0, LUC_COPYOUT_NR - 1, LUC_COPYOUT_AUTO, \
+	LUC_KNOB(copyout, ENUM, 0, LUC_COPYOUT_NR - 1, LUC_COPYOUT_CONTENDED, \
 		 "which controller decides whether commits write copies of metadata") \
 	LUC_KNOB(mode, ENUM, 0, LUC_MODE_NR - 1, LUC_MODE_STEER, \
 		 "observe only measures, steer acts") \
@@ -59,13 +59,11 @@ enum luc_mode { LUC_MODES(LUC_MODE_ENUMERATOR) LUC_MODE_NR };
 	LUC_KNOB(age_limit_us, INT, 0, 1000000, 15000, \
 		 "batching age: average commit time counts for so long at most, as jbd2's max_batch_time") \
 	LUC_KNOB(copyout_threshold_permille, INT, 0, 1000, 50, \
-		 "copy-out starts when more than this share of a commit's writes was delayed") \
+		 "copyout published: starts when more than this share of a commit's writes was delayed") \
 	LUC_KNOB(copyout_clean_runs, INT, 1, 1000000, 4, \
-		 "copy-out stops after this many commits in a row without a delayed write") \
+		 "copyout published: stops after this many commits in a row without a delayed write") \
 	LUC_KNOB(copyout_buffers_max, INT, 0, 1000000, 2048, \
-		 "metadata buffers that one commit copies out at most") \
-	LUC_KNOB(copyout_adapt, BOOL, 0, 1, 1, \
-		 "stop copy-out where copies cost more than they save; double the clean runs asked for each time it proves to have stopped too early")
+		 "metadata buffers that one commit copies out at most")
 
 #define LUC_KNOB_FIELD(name, kind, min, max, dflt, help) luc_s64 name;
 /* Every knob is an luc_s64, so the struct is also an array in table order. */

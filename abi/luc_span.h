@@ -31,7 +31,7 @@ typedef unsigned short luc_u16;
 #define LUC_SPAN_KIND(name, text, help) LUC_SPAN_##name,
 enum luc_span_kind { LUC_SPANS(LUC_SPAN_KIND) LUC_SPAN_NR };
 
-/* Of luc_span.flags. */
+/* Bits of luc_span.flags. */
 #define LUC_SPAN_DIRECTORY 1	/* the file is a directory */
 #define LUC_SPAN_CREATED 2	/* OPEN: with O_CREAT */
 

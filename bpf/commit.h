@@ -40,8 +40,8 @@ int BPF_PROG(commit_locking, struct journal_s *journal)
 }
 
 /*
- * The file system whose commit runs on this journal, if its begin was seen. The
- * begin left the journal's address, so nothing behind it need be read: an address
+ * The file system whose commit runs on this journal, if its start was seen. The
+ * start left the journal's address, so nothing behind it need be read: an address
  * that another journal has by now has no running commit.
  */
 static __always_inline struct fs_state *committing(const struct journal_s *journal)

@@ -59,11 +59,11 @@ struct {
 	__type(value, __u32);
 } chosen_cgroups SEC(".maps");
 
-/* The operations that a task is in; a begin of 0: not in that one. */
+/* The operations that a task is in; a start of 0: not in that one. */
 struct task_state {
 	__u64 owner;	/* the task that has this place; 0: none */
 	__u64 sync_ns;
-	__u32 sync_slot, ended;	/* file system; commits that had ended at the begin */
+	__u32 sync_slot, ended;	/* file system; commits that had ended at its start */
 	__u32 sync_tid, done_tid;
 	bool datasync, directory;
 	/* Not yet added to the process's counts. */

@@ -141,7 +141,7 @@ int BPF_PROG(sync_exit, struct inode *inode, int ret)
 	span->result = ret;
 	span->tid = tid;
 	span->done_tid = state->done_tid;
-	/* The data flush lasts from the begin of the sync until it asks. */
+	/* The data flush lasts from the start of the sync until it asks for a commit. */
 	span->marks_ns[0] = state->asked_ns ? begin_ns : 0;
 	span->marks_ns[1] = state->asked_ns;
 	if (directory)

@@ -2,8 +2,8 @@
 /* Stock: commits write the buffers themselves. */
 #include "luc_controllers.h"
 
-int luc_copyout_off_step(const struct luc_params *params, struct luc_state *state,
-			 const struct luc_input *in)
+enum luc_copies luc_copyout_off_step(const struct luc_params *params, struct luc_state *state,
+				     const struct luc_input *in)
 {
-	return 0;
+	return LUC_COPY_NONE;
 }

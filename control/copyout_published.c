@@ -12,19 +12,21 @@
  */
 #include "luc_controllers.h"
 
-int luc_copyout_published_step(const struct luc_params *params, struct luc_state *state,
-			       const struct luc_input *in)
+/* delayed / handles > threshold, without the division. */
+static int is_over_threshold(const struct luc_params *params, const struct luc_input *in)
 {
-	if (luc_copyout_over_threshold(params, in->writes_delayed, in->handles)) {
-		state->copy_phase = LUC_COPY_ON;
-		state->copy_clean = 0;
-	} else if (state->copy_phase == LUC_COPY_ON) {
-		state->copy_clean = in->writes_delayed > 0 ? 0 : luc_add(state->copy_clean, 1);
-		if (state->copy_clean >= luc_max(params->copyout_clean_runs, 1))
-			state->copy_phase = LUC_COPY_OFF;
-	} else {
-		/* Another controller may have left it as STOPPED. */
-		state->copy_phase = LUC_COPY_OFF;
-	}
-	return state->copy_phase == LUC_COPY_ON;
+	return in->writes_delayed > 0 && luc_mul(in->writes_delayed, 1000) >
+	       luc_mul(luc_max(in->handles, 1), params->copyout_threshold_permille);
+}
+
+enum luc_copies luc_copyout_published_step(const struct luc_params *params,
+					   struct luc_state *s, const struct luc_input *in)
+{
+	luc_s64 runs = luc_max(params->copyout_clean_runs, 1);
+
+	if (is_over_threshold(params, in))
+		s->copy_left_commits = runs;
+	else if (s->copy_left_commits > 0)
+		s->copy_left_commits = in->writes_delayed > 0 ? runs : s->copy_left_commits - 1;
+	return s->copy_left_commits > 0 ? LUC_COPY_ALL : LUC_COPY_NONE;
 }

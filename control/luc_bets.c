@@ -69,7 +69,7 @@
 /* The bound in root mean squares, 5 / 2: normal noise is cut once in eighty pairs. Chosen. */
 #define BETS_SPREADS 5LL
 #define BETS_SPREADS_BY 2LL
-/* Of the largest stake that cannot lose all. Theirs. */
+/* A stake is at most this share of the largest that cannot lose all. Theirs. */
 #define BETS_SHARE_PPM 750000LL
 /* Deviation that the first pair is expected to have, 5 %. Chosen. */
 #define BETS_FIRST_PPM 50000LL

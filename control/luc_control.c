@@ -85,8 +85,8 @@ luc_s64 luc_complete_events(const struct luc_params *params,
 	return LUC_S64_MAX;
 }
 
-static int copy_next(const struct luc_params *p, struct luc_state *s,
-		     const struct luc_input *in)
+static enum luc_copies copy_next(const struct luc_params *p, struct luc_state *s,
+				 const struct luc_input *in)
 {
 #define COPY(NAME, name, knobs, help) \
 	case LUC_COPYOUT_##NAME: \
@@ -94,7 +94,7 @@ static int copy_next(const struct luc_params *p, struct luc_state *s,
 	switch (p->copyout) {
 	LUC_COPYOUTS(COPY)
 	}
-	return 0;
+	return LUC_COPY_NONE;
 }
 
 static void hold(const struct luc_state *s, luc_s64 idle_ns, struct luc_output *out)
@@ -179,8 +179,6 @@ int luc_copyout_is_idle(const struct luc_params *params, const struct luc_state 
 			const struct luc_input *in)
 {
 	return params->copyout == LUC_COPYOUT_OFF ||
-	       (state->copy_phase == LUC_COPY_OFF && state->copy_pause <= 0 &&
-		!state->copy_delay_ns && !in->space_short &&
-		in->writes_delayed <= 0 && in->writes_delay_ns <= 0 &&
-		in->buffers_spared <= 0 && in->copy_ns <= 0);
+	       (state->copy_left_commits <= 0 && in->writes_delayed <= 0 &&
+		in->buffers_spared <= 0);
 }

@@ -23,9 +23,8 @@ void luc_params_init(struct luc_params *params);
  *	   and commit.
  * POLL    the held commit is looked at again; same answers.
  * CLOSE   the batch is closed, in->events is what it got; learn from it.
- * COPYOUT in->handles, in->writes_delayed, in->writes_delay_ns, in->buffers_spared,
- *	   in->copy_ns and in->commit_events of the commit that ended; out->copy
- *	   tells whether the next one copies out.
+ * COPYOUT in->handles, in->writes_delayed and in->buffers_spared of the commit that
+ *	   ended; out->copy tells what the next one writes as copies.
  */
 void luc_control_step(enum luc_step step, const struct luc_params *params,
 		      struct luc_state *state, const struct luc_input *in,

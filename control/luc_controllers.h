@@ -60,12 +60,12 @@ LUC_BATCHINGS(LUC_DECLARE_BATCHING)
 
 /*
  * A copy-out controller: one step per commit. Reads what the commit that ended
- * did to writers, and returns whether the next one copies out.
+ * did to writers, and returns what the next one writes as copies.
  */
 #define LUC_DECLARE_COPYOUT(NAME, name, knobs, help) \
-	int luc_copyout_##name##_step(const struct luc_params *params, \
-				      struct luc_state *state, \
-				      const struct luc_input *in);
+	enum luc_copies luc_copyout_##name##_step(const struct luc_params *params, \
+						  struct luc_state *state, \
+						  const struct luc_input *in);
 LUC_COPYOUTS(LUC_DECLARE_COPYOUT)
 
 /* Does what luc_control.c does around an open that holds nothing. */
@@ -88,18 +88,6 @@ static inline luc_s64 luc_us_to_ns(luc_s64 us)
 static inline luc_s64 luc_came(const struct luc_state *s, const struct luc_input *in)
 {
 	return luc_max(luc_sub(in->events, s->seen_events), 0);
-}
-
-/*
- * Were more than copyout_threshold_permille of the ended commit's writes hurt? Writes
- * are journal handles: only operations that change metadata can be delayed.
- */
-static inline int luc_copyout_over_threshold(const struct luc_params *p, luc_s64 hurt,
-					     luc_s64 handles)
-{
-	/* hurt / handles > threshold, without the division */
-	return hurt > 0 && luc_mul(hurt, 1000) >
-	       luc_mul(luc_max(handles, 1), p->copyout_threshold_permille);
 }
 
 #endif

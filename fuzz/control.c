@@ -40,8 +40,7 @@ struct module {
 	int same_task;
 	luc_s64 arrivals, entries;	/* ever */
 	luc_s64 commit_avg_ns;
-	luc_s64 handles, writes_delayed, writes_delay_ns, buffers_spared;
-	luc_s64 copy_ns, commit_events;
+	luc_s64 handles, writes_delayed, buffers_spared;
 	int urgent;
 	luc_s64 begin_ns;
 	/* Under a steady load: rounds so far, tasks yet to come, how far apart. */
@@ -126,7 +125,6 @@ static void sense(struct module *m)
 	in->age_ns = m->now_ns - m->begun_ns;
 	in->same_task = in->events && m->same_task;
 	in->urgent = m->urgent;
-	in->space_short = m->urgent > 1;
 	must(within(in->syncing_events, 0, LUC_RETURNS_SLOTS));
 	must(in->syncing_events <= m->entries);
 	must(within(in->expected_events, in->syncing_events, in->syncing_events + m->arrivals));
@@ -181,7 +179,7 @@ static void one_event(struct module *m, uint8_t op)
 		arrive(m, n, m->tid);
 		break;
 	case 3:
-		/* A crowd: so many tasks, one after the other. */
+		/* A crowd: up to 31 tasks, one after the other. */
 		for (n = take(&m->in) % 32; n; n--) {
 			enter(m, n);
 			arrive(m, n, m->tid);
@@ -199,23 +197,18 @@ static void one_event(struct module *m, uint8_t op)
 		pass_time(m, 10000LL * take(&m->in));
 		break;
 	case 8:
-		/* A journal short of space is urgent, too. */
-		m->urgent = op & 1 ? 1 : 2;
+		m->urgent = 1;
 		break;
 	case 9:
 		set_knob(m);
 		break;
 	case 10:
 		m->handles += take(&m->in);
-		n = take(&m->in) % 8;
-		m->writes_delayed += n;
-		m->writes_delay_ns += n * (m->commit_avg_ns / 4);
+		m->writes_delayed += take(&m->in) % 8;
 		break;
 	default:
 		m->handles += take(&m->in);
-		n = take(&m->in) % 8;
-		m->buffers_spared += n;
-		m->copy_ns += n * (m->commit_avg_ns / 16);
+		m->buffers_spared += take(&m->in) % 8;
 	}
 }
 
@@ -289,22 +282,15 @@ static void copyout(struct module *m)
 {
 	const struct luc_input in = {
 		.now_ns = m->sensed.now_ns,
-		.space_short = m->sensed.space_short,
 		.handles = m->handles,
 		.writes_delayed = m->writes_delayed,
-		.writes_delay_ns = m->writes_delay_ns,
 		.buffers_spared = m->buffers_spared,
-		.copy_ns = m->copy_ns,
-		.commit_events = m->commit_events,
 	};
 	struct luc_output out;
 
 	m->handles = m->writes_delayed = m->buffers_spared = 0;
-	m->writes_delay_ns = m->copy_ns = 0;
-	m->commit_events = m->sensed.events;
 	/* The module leaves idle steps out; check_answer() shows that it may. */
 	step(m, LUC_STEP_COPYOUT, &in, &out);
-	must(m->params_now.copyout != LUC_COPYOUT_AUTO || !out.copy || !in.space_short);
 }
 
 /* As luc_on_commit(), and what the journal does then. */

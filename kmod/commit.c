@@ -67,9 +67,9 @@ static __always_inline bool luc_freezer_runs(void)
  * j_state_lock: all of it may change once that is released, and a held commit is
  * looked at again.
  */
-static __always_inline bool luc_journal_urgent(journal_t *journal, bool space_short)
+static __always_inline bool luc_journal_urgent(journal_t *journal, const transaction_t *t)
 {
-	return space_short ||
+	return luc_space_short(journal, t) ||
 	       (READ_ONCE(journal->j_flags) & (JBD2_UNMOUNT | JBD2_ABORT)) ||
 	       READ_ONCE(journal->j_barrier_count) > 0 ||
 	       waitqueue_active(&journal->j_wait_transaction_locked) ||
@@ -91,12 +91,10 @@ static noinline void luc_commit_params(struct luc_fs *fs)
 static __always_inline void luc_commit_sense(struct luc_fs *fs, journal_t *journal,
 					     const transaction_t *t)
 {
-	bool space_short = luc_space_short(journal, t);
-	bool urgent = luc_journal_urgent(journal, space_short);
+	bool urgent = luc_journal_urgent(journal, t);
 	struct luc_input *in = &fs->in;
 	tid_t tid = t->t_tid;
 
-	in->space_short = space_short;
 	in->handles = atomic_read(&t->t_handle_count);
 	if (READ_ONCE(fs->params_new))
 		luc_commit_params(fs);
@@ -241,43 +239,35 @@ static noinline s64 luc_hold(struct luc_fs *fs, journal_t *journal,
 /* Copy-out learns what the commit that ended did to writers. */
 static noinline void luc_copyout_decide(struct luc_fs *fs, tid_t tid)
 {
-	s64 delayed, delay_ns, saved, copy_ns;
+	s64 delayed, spared;
 	struct luc_input in;
 
 	/* First: counts after this are news to the next commit. */
 	WRITE_ONCE(fs->copyout_news, false);
 	smp_mb();
 	delayed = luc_counted(fs, writes_delayed);
-	delay_ns = luc_counted(fs, write_delay_ns);
-	saved = luc_counted(fs, buffers_spared);
-	copy_ns = luc_counted(fs, copy_ns);
+	spared = luc_counted(fs, buffers_spared);
 	in = (struct luc_input){
 		.now_ns = fs->in.now_ns,
-		.space_short = fs->in.space_short,
 		.handles = fs->in.handles,
 		.writes_delayed = delayed - fs->writes_delayed_seen,
-		.writes_delay_ns = delay_ns - fs->write_delay_ns_seen,
-		.buffers_spared = saved - fs->buffers_spared_seen,
-		.copy_ns = copy_ns - fs->copy_ns_seen,
-		.commit_events = fs->closed_events,
+		.buffers_spared = spared - fs->buffers_spared_seen,
 	};
 	fs->writes_delayed_seen = delayed;
-	fs->write_delay_ns_seen = delay_ns;
-	fs->buffers_spared_seen = saved;
-	fs->copy_ns_seen = copy_ns;
+	fs->buffers_spared_seen = spared;
 	luc_step(fs, tid, LUC_STEP_COPYOUT, &in);
 	fs->copying = fs->out.copy;
-	luc_copyout_set(fs, fs->copying && luc_steers(&fs->params_now));
+	luc_copyout_set(fs, luc_steers(&fs->params_now) ? fs->copying : LUC_COPY_NONE);
 	fs->copies_left = fs->params_now.copyout_buffers_max;
 	/* fs->in counts no harm to writers, as in a quiet commit. */
-	fs->copyout_rests = !fs->copying &&
+	fs->copyout_rests = fs->copying == LUC_COPY_NONE &&
 			    luc_copyout_is_idle(&fs->params_now, &fs->state, &fs->in);
 }
 
 static void luc_commit_copyout(struct luc_fs *fs, tid_t tid)
 {
 	luc_count(fs, handles, fs->in.handles);
-	if (!fs->copyout_rests || fs->in.space_short || READ_ONCE(fs->copyout_news))
+	if (!fs->copyout_rests || READ_ONCE(fs->copyout_news))
 		luc_copyout_decide(fs, tid);
 }
 

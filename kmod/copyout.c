@@ -24,6 +24,7 @@
  */
 #include <linux/buffer_head.h>
 #include <linux/gfp.h>
+#include <linux/hash.h>
 #include <linux/kallsyms.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -100,12 +101,68 @@ static void luc_copy_free(char *copy, size_t size)
 #endif
 
 /* Only the committing task calls this, and the last put of fs. */
-void luc_copyout_set(struct luc_fs *fs, bool on)
+void luc_copyout_set(struct luc_fs *fs, enum luc_copies copies)
 {
-	if (fs->copy_now == on)
-		return;
-	WRITE_ONCE(fs->copy_now, on);
-	luc_entry_copying(on);
+	bool copied = fs->copy_now != LUC_COPY_NONE;
+	bool copies_any = copies != LUC_COPY_NONE;
+
+	WRITE_ONCE(fs->copy_now, copies);
+	if (copied != copies_any)
+		luc_entry_copying(copies_any);
+}
+
+/*
+ * Marks of contended buffers, by block: a hash table without chains. A mark that
+ * another block overwrites costs one sleep, and so does a mark that is lost because
+ * two tasks change it at once. So there is no lock.
+ */
+#define LUC_MARK_COPIES 31U	/* the bits that count copies; the others tell the block */
+
+static_assert(LUC_COPIES_UNUSED_MAX <= LUC_MARK_COPIES);
+
+static u32 *luc_mark_of(struct luc_fs *fs, sector_t block, u32 *tag)
+{
+	u64 hash = block * GOLDEN_RATIO_64;
+
+	*tag = (u32)(hash >> (32 - LUC_MARKS_BITS)) & ~LUC_MARK_COPIES;
+	return &fs->marks[hash >> (64 - LUC_MARKS_BITS)];
+}
+
+/* And the block behind it: inode tables and directories fill one block after the other. */
+static void luc_mark_contended(struct luc_fs *fs, const struct buffer_head *bh)
+{
+	sector_t block;
+	u32 *mark, tag;
+
+	for (block = bh->b_blocknr; block <= bh->b_blocknr + 1; block++) {
+		mark = luc_mark_of(fs, block, &tag);
+		WRITE_ONCE(*mark, tag | LUC_COPIES_UNUSED_MAX);
+	}
+}
+
+/* Takes one of the copies that the mark is good for. */
+static bool luc_take_mark(struct luc_fs *fs, const struct buffer_head *bh)
+{
+	u32 tag;
+	u32 *mark = luc_mark_of(fs, bh->b_blocknr, &tag);
+	u32 value = READ_ONCE(*mark);
+
+	if ((value & ~LUC_MARK_COPIES) != tag || !(value & LUC_MARK_COPIES))
+		return false;
+	WRITE_ONCE(*mark, value - 1);
+	return true;
+}
+
+static bool luc_wants_copy(struct luc_fs *fs, const struct buffer_head *bh)
+{
+	switch (READ_ONCE(fs->copy_now)) {
+	case LUC_COPY_ALL:
+		return true;
+	case LUC_COPY_CONTENDED:
+		return luc_take_mark(fs, bh);
+	default:
+		return false;
+	}
 }
 
 static bool luc_may_freeze(struct journal_head *jh,
@@ -159,7 +216,6 @@ static void luc_copy_out(struct luc_fs *fs, transaction_t *transaction,
 	else
 		luc_copy_free(copy, size);
 	luc_count(fs, copy_ns, ktime_get_ns() - begin);
-	luc_copyout_news(fs);
 }
 
 void luc_on_write_buffer(transaction_t *transaction, struct journal_head *jh)
@@ -169,10 +225,9 @@ void luc_on_write_buffer(transaction_t *transaction, struct journal_head *jh)
 
 	rcu_read_lock_sched();
 	fs = luc_fs_find(luc_dev_of(journal));
-	/* copy_now belongs to the commit of the journal's own thread. */
-	if (fs && (!READ_ONCE(fs->copy_now) || READ_ONCE(fs->gone) ||
-		   current != READ_ONCE(journal->j_task) ||
-		   is_journal_aborted(journal)))
+	/* copy_now and the marks' copies belong to the commit of the journal's own thread. */
+	if (fs && (READ_ONCE(fs->gone) || current != READ_ONCE(journal->j_task) ||
+		   is_journal_aborted(journal) || !luc_wants_copy(fs, jh2bh(jh))))
 		fs = NULL;
 	fs = luc_fs_keep(fs);
 	/* Counted before the detach can go on: it waits for this RCU section. */
@@ -202,7 +257,8 @@ void luc_on_file_buffer(struct journal_head *jh, transaction_t *transaction,
 		return;
 	rcu_read_lock_sched();
 	fs = luc_fs_find(luc_dev_of(transaction->t_journal));
-	if (fs && READ_ONCE(fs->copy_now)) {
+	if (fs && READ_ONCE(fs->copy_now) != LUC_COPY_NONE) {
+		luc_mark_contended(fs, jh2bh(jh));
 		luc_count(fs, buffers_spared, 1);
 		luc_copyout_news(fs);
 	}
@@ -259,6 +315,7 @@ static void luc_shadow_delayed(struct luc_fs *fs, struct buffer_head *bh)
 	u64 begin = ktime_get_ns();
 	s64 delay_ns;
 
+	luc_mark_contended(fs, bh);
 	/* The function then finds the bit clear and returns at once. */
 	luc_shadow_wait(fs, bh);
 	delay_ns = ktime_get_ns() - begin;

@@ -64,7 +64,7 @@ static void luc_fs_release(struct kobject *kobj)
 {
 	struct luc_fs *fs = container_of(kobj, struct luc_fs, kobj);
 
-	luc_copyout_set(fs, false);
+	luc_copyout_set(fs, LUC_COPY_NONE);
 	kvfree(fs);
 }
 

@@ -61,7 +61,7 @@
 	HOOK("jbd2_journal_write_metadata_buffer", true,		\
 	     luc_learn_write(back);					\
 	     luc_on_write_buffer((void *)regs->di, (void *)regs->si))	\
-	/* copy-out ends by its clean runs alone */			\
+	/* contended buffers are copied 16 times for each sleep, as needed copies are not seen */			\
 	HOOK("jbd2_journal_file_buffer", false,				\
 	     luc_learn_file(back);					\
 	     luc_on_file_buffer((void *)regs->di, (void *)regs->si, regs->dx)) \
@@ -141,11 +141,6 @@ static atomic_t luc_inflight ____cacheline_aligned_in_smp = ATOMIC_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(luc_inflight_wait);
 static bool luc_leaving __read_mostly;
 
-bool luc_hooks_leaving(void)
-{
-	return READ_ONCE(luc_leaving);
-}
-
 void luc_hook_enter(void)
 {
 	atomic_inc(&luc_inflight);
@@ -153,7 +148,7 @@ void luc_hook_enter(void)
 
 void luc_hook_leave(void)
 {
-	if (atomic_dec_and_test(&luc_inflight) && luc_hooks_leaving())
+	if (atomic_dec_and_test(&luc_inflight) && READ_ONCE(luc_leaving))
 		wake_up_all(&luc_inflight_wait);
 }
 

@@ -36,6 +36,7 @@
 #include "../control/luc_returns.h"
 
 #define LUC_VERSION "0.1.0"
+#define LUC_MARKS_BITS 10	/* a thousand contended buffers; 4 KiB */
 #define LUC_TABLE_SLOTS 64u	/* as many as luc_entry.devs has bits */
 
 /*
@@ -53,7 +54,7 @@ struct luc_fs {
 	struct hlist_node node;		/* luc_table, under luc_mutex and RCU */
 	dev_t dev;
 	bool gone;			/* off the table; under luc_mutex */
-	bool copy_now;			/* the commit under way copies out ... */
+	enum luc_copies copy_now;	/* of the commit under way */
 
 	/*
 	 * Guards the next block, which is written at each sync call. Taken in task
@@ -72,7 +73,7 @@ struct luc_fs {
 	s64 sync_events;		/* calls that waited for a commit */
 	bool held;			/* a commit of held_tid is held back */
 	u32 held_tid;
-	s64 held_complete;		/* its holder is poked at so many events */
+	s64 held_complete;		/* number of events at which its holder is poked */
 	u32 urgent_tid;			/* newest that an urgent waiter waits for ... */
 	bool urgent;			/* ... if there is one */
 	bool poked;			/* the holder has a reason to look */
@@ -91,19 +92,18 @@ struct luc_fs {
 	struct luc_input in;		/* sensed last */
 	struct luc_output out;
 	s64 writes_delayed_seen;
-	s64 write_delay_ns_seen;
 	s64 buffers_spared_seen;
-	s64 copy_ns_seen;
-	s64 copies_left;		/* copy_now: so many more buffers */
+	s64 copies_left;		/* buffers that the commit under way may still copy */
 	s64 closed_events;		/* of the last commit */
-	bool copying;			/* the last COPYOUT step said so */
+	enum luc_copies copying;	/* as the last COPYOUT step said */
 	bool copyout_rests;		/* no step before there is news */
 	s64 told_verdict;		/* enum luc_trial_phase, 0 before the first */
 	const char *told_aside;		/* why no commit is held, NULL if some are */
 
 	/* Written by any task. */
 	atomic64_t counters[LUC_COUNTER_NR] ____cacheline_aligned_in_smp;
-	bool copyout_news;		/* something to weigh was counted */
+	bool copyout_news;		/* a sleep or a needed copy was counted */
+	u32 marks[1 << LUC_MARKS_BITS];	/* of contended buffers; copyout.c */
 
 	struct ratelimit_state told;	/* lines in the kernel log */
 	struct kobject kobj;
@@ -173,7 +173,6 @@ static inline bool luc_steers(const struct luc_params *params)
 int luc_hooks_install(void);
 int luc_hooks_remove(void);
 void luc_hooks_drain(void);
-bool luc_hooks_leaving(void);
 void luc_hook_enter(void);
 void luc_hook_leave(void);
 ssize_t luc_hooks_show(char *buf);
@@ -184,7 +183,7 @@ void luc_entry_copying(bool more);
 
 /* copyout.c */
 void luc_copyout_init(void);
-void luc_copyout_set(struct luc_fs *fs, bool on);
+void luc_copyout_set(struct luc_fs *fs, enum luc_copies copies);
 
 /* tell.c */
 void luc_tell_init(struct luc_fs *fs);

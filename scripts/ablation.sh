@@ -30,8 +30,8 @@ parts() {
 	in-time	control/batching_returns.c	back_ns = luc_mul(luc_max(s->gap_ns, 0), expected_of(in));	back_ns = 0;
 	lone-stream	control/batching_returns.c	|| (expected_of(in) <= 0 && in->same_task)	|| 0
 	trial	control/luc_trial.c	return s->trial_phase != LUC_TRIAL_FREE && s->trial_phase != LUC_TRIAL_STAY_FREE;	return 1;
-	copy-weighing	abi/luc_knobs.h	LUC_KNOB(copyout_adapt, BOOL, 0, 1, 1,	LUC_KNOB(copyout_adapt, BOOL, 0, 1, 0,
-	copy-out	abi/luc_knobs.h	LUC_COPYOUT_NR - 1, LUC_COPYOUT_AUTO,	LUC_COPYOUT_NR - 1, LUC_COPYOUT_OFF,
+	contended	control/copyout_contended.c	LUC_COPY_CONTENDED :	LUC_COPY_ALL :
+	copy-out	abi/luc_knobs.h	LUC_COPYOUT_NR - 1, LUC_COPYOUT_CONTENDED,	LUC_COPYOUT_NR - 1, LUC_COPYOUT_OFF,
 	EOF
 }
 

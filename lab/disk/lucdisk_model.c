@@ -92,7 +92,7 @@
 #define SECTORS_MAX (1ULL << 41)	/* 1 PiB: byte numbers stay below 2^50 */
 #define BATCH_SHARE 8u		/* counted runs drain an eighth at a time */
 #define SORTED_RUNS 128u	/* among which firmware finds the nearest */
-#define PIECE_BLOCKS 64u	/* known ones so many blocks, or ... */
+#define PIECE_BLOCKS 64u	/* known ones at least 64 blocks, or ... */
 #define PIECE_SHARE 64u		/* ... this share, which bounds the number of steps */
 
 #define KNOB_DEFAULT(name, min, max, dflt, help) .name = (dflt),

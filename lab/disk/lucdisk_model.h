@@ -112,7 +112,7 @@ static inline int lucdisk_rotates(const struct lucdisk_params *p)
 /* Defaults of the knob table: a disk that takes no time. */
 void lucdisk_params_init(struct lucdisk_params *p);
 
-/* A disk of so many sectors that has been idle, with its cache clean. */
+/* A disk of `sectors` sectors that has been idle, with its cache clean. */
 void lucdisk_init(struct lucdisk_state *s, const struct lucdisk_params *p,
 		  luc_u64 sectors);
 

@@ -81,7 +81,7 @@ __attribute__((noinline)) luc_s64 luc_average(luc_s64 average, luc_s64 sample, i
 #include "../../control/batching_returns.c"
 #include "../../control/copyout_off.c"
 #include "../../control/copyout_published.c"
-#include "../../control/copyout_auto.c"
+#include "../../control/copyout_contended.c"
 #include "../../control/luc_control.c"
 #pragma clang attribute pop
 #pragma clang attribute pop

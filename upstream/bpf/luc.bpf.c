@@ -28,8 +28,6 @@ char LICENSE[] SEC("license") = "GPL";
 /* The knobs, the same for all journals. Each load of the object has its own. */
 #define KNOB(name, kind, min, max, dflt, help) .name = (dflt),
 struct luc_params params = { LUC_KNOBS(KNOB) };
-/* Assumed cost of a copy of a buffer, chosen: jbd2 does not time it. */
-luc_s64 copy_cost_ns = 1000;
 
 /* Input and output of a step. [the commit's task] */
 struct luc_batch {
@@ -43,17 +41,12 @@ struct luc_journal {
 	/* [the commit's task] */
 	luc_u64 asked;			/* transaction of the last OPEN, see key_of() */
 	luc_u64 passed;			/* transaction that needs no CLOSE */
-	luc_s64 closed_events;
 	luc_s64 delayed_seen;
-	luc_s64 delay_seen_ns;
 	luc_s64 spared_seen;
-	luc_s64 copied_seen;
 	/* Counts [atomic] */
 	luc_s64 syncing;		/* tasks inside a call that wait for no commit yet */
 	luc_s64 delayed;
-	luc_s64 delay_ns;
 	luc_s64 spared;
-	luc_s64 copied;
 	/* The batch that forms [lock] */
 	struct bpf_spin_lock lock;
 	luc_u32 last_task;
@@ -297,7 +290,6 @@ int BPF_PROG(luc_start_commit, struct journal_s *journal, struct transaction_s *
 			j->reasons[j->b.out.reason]++;
 		luc_step_close(&j->b);
 	}
-	j->closed_events = j->b.in.events;
 	return 0;
 }
 
@@ -320,10 +312,7 @@ int BPF_PROG(luc_copyout_buffers, struct journal_s *journal, struct transaction_
 	j->b.in.now_ns = bpf_ktime_get_ns();
 	j->b.in.handles = transaction->t_handle_count.counter;
 	j->b.in.writes_delayed = news_of(j->delayed, &j->delayed_seen);
-	j->b.in.writes_delay_ns = news_of(j->delay_ns, &j->delay_seen_ns);
 	j->b.in.buffers_spared = news_of(j->spared, &j->spared_seen);
-	j->b.in.copy_ns = news_of(j->copied, &j->copied_seen) * copy_cost_ns;
-	j->b.in.commit_events = j->closed_events;
 	luc_step_copyout(&j->b);
 	if (!j->b.out.copy)
 		return -1;
@@ -340,7 +329,6 @@ int BPF_PROG(luc_shadow_wait, struct journal_s *journal, struct buffer_head *bh,
 	if (!j)
 		return 0;
 	__sync_fetch_and_add(&j->delayed, 1);
-	__sync_fetch_and_add(&j->delay_ns, wait_ns);
 	return 0;
 }
 
@@ -351,7 +339,6 @@ int BPF_PROG(luc_copyout, struct journal_s *journal, luc_u32 tid, luc_u32 copied
 
 	if (!j)
 		return 0;
-	__sync_fetch_and_add(&j->copied, copied);
 	__sync_fetch_and_add(&j->spared, spared);
 	return 0;
 }

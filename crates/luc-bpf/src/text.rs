@@ -5,8 +5,8 @@ use libbpf_rs::{AsRawLibbpf as _, Link, MapCore, MapFlags, ProgramInput, Program
 use std::ffi::CString;
 use std::ptr::NonNull;
 
-/// `LUC_TEXT_BYTES` of `abi/luc_tracer.h`. A piece that begins at a multiple of this lies within one
-/// page.
+/// `LUC_TEXT_BYTES` of `abi/luc_tracer.h`. A piece that begins at a multiple of this lies within
+/// one page.
 const PIECE_BYTES: u64 = 512;
 /// No function that is read is longer than this.
 const MOST_BYTES: u64 = 16 * 1024;

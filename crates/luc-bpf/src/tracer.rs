@@ -100,8 +100,8 @@ impl Tracer {
     /// Loads the programs and attaches them.
     ///
     /// # Errors
-    /// No types, no rights, too many file systems, processes or control groups, or a kernel that the
-    /// programs do not fit. A missing function is no error: see [`Tracer::attached`].
+    /// No types, no rights, too many file systems, processes or control groups, or a kernel that
+    /// the programs do not fit. A missing function is no error: see [`Tracer::attached`].
     pub fn attach(settings: &Settings) -> Result<Self, TracerError> {
         Self::attach_with(settings, &host::offer())
     }

@@ -198,8 +198,8 @@ pub struct Setting {
     pub values: BTreeMap<String, Value>,
 }
 
-/// A figure over the repeats of a point: a measure of one arm, or its ratio or difference to that of
-/// another; each repeat gives one value.
+/// A figure over the repeats of a point: a measure of one arm, or its ratio or difference to that
+/// of another; each repeat gives one value.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {

@@ -157,8 +157,8 @@ fn compare(result: &CellResult, seeds: u32) -> Option<Vec<Compared>> {
     Some(compared.collect())
 }
 
-/// Simulates the cell `seeds` times, with its own seed and those that follow. They change the machine,
-/// not what the benchmark draws.
+/// Simulates the cell `seeds` times, with its own seed and those that follow. They change the
+/// machine, not what the benchmark draws.
 fn simulate(cell: &Cell, seeds: u32) -> Option<Vec<Vec<ArmResult>>> {
     let with = |seed: u32| {
         let seeded = Cell {

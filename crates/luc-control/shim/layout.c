@@ -16,7 +16,6 @@ _Static_assert(LUC_STEP_OPEN == 0 && LUC_STEP_POLL == 1 && LUC_STEP_CLOSE == 2 &
 	       LUC_STEP_COPYOUT == 3 && LUC_STEP_NR == 4, "enum Step");
 _Static_assert(LUC_TRIAL_OFF == 0 && LUC_TRIAL_FREE == 1 && LUC_TRIAL_HELD == 2 &&
 	       LUC_TRIAL_STAY_FREE == 3 && LUC_TRIAL_STAY_HELD == 4, "enum TrialPhase");
-_Static_assert(LUC_COPY_OFF == 0 && LUC_COPY_ON == 1 && LUC_COPY_STOPPED == 2, "copy_phase in tests");
 _Static_assert(sizeof(enum luc_step) == 4, "Rust passes a step as u32");
 
 #define OFFSET(type, field, at) \

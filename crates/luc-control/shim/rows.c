@@ -14,6 +14,7 @@
 #define VARIANT_OF_CONTROLLER(NAME, word, reads, doc) @NAME #word => doc,
 #define VARIANT_OF_MODE(NAME, word, doc) @NAME word => doc,
 #define VARIANT_OF_REASON(NAME, word) @NAME word => word,
+#define VARIANT_OF_COPIES(NAME, word) @NAME word => word,
 
 @part records
 record! { "The knobs: `struct luc_params`." Params LUC_KNOBS(FIELD_OF_KNOB) }
@@ -28,6 +29,8 @@ enumeration! { "`enum luc_mode`: whether decisions are carried out." Mode
 	LUC_MODES(VARIANT_OF_MODE) }
 enumeration! { "`enum luc_reason`: why a batch was closed." Reason
 	LUC_REASONS(VARIANT_OF_REASON) }
+enumeration! { "`enum luc_copies`: what a commit writes as copies." Copies
+	LUC_COPIES(VARIANT_OF_COPIES) }
 
 /* The bounds of ENUM knobs name these. */
 #define VALUE_OF_CONTROLLER(axis, Axis, NAME) \

@@ -30,8 +30,8 @@ pub enum BetsVerdict {
     Refuted,
 }
 
-// SAFETY: the declarations repeat those of `control/luc_bets.h` and `control/luc_log.h`; the enum is
-// the u32 that shim/layout.c pins.
+// SAFETY: the declarations repeat those of `control/luc_bets.h` and `control/luc_log.h`; the enum
+// is the u32 that shim/layout.c pins.
 unsafe extern "C" {
     fn luc_bets_hear(bets: *mut Bets, x_ppm: i64);
     fn luc_bets_verdict(bets: *const Bets) -> u32;

@@ -23,7 +23,7 @@ macro_rules! record {
         }
 
         impl $record {
-            /// The fields in their order.
+            /// The fields, in the order of the record.
             pub const FIELDS: &'static [Field] =
                 &[$(Field { name: stringify!($field), help: $help },)+];
             /// Number of fields.
@@ -88,7 +88,7 @@ macro_rules! enumeration {
                 match self { $(Self::$variant => $text,)+ }
             }
 
-            /// Returns the variant with this name.
+            /// Returns the variant with this name; `None` if there is none.
             pub fn from_text(text: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|one| one.text() == text)
             }
@@ -145,7 +145,7 @@ impl Default for State {
     }
 }
 
-/// All zeros: nothing is known, no event came.
+/// All zeros: nothing is known, and no event has come.
 impl Default for Input {
     fn default() -> Self {
         Self::from_values([0; Self::LEN])
@@ -163,7 +163,7 @@ impl Default for Output {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Decision {
-    /// [`Step::value`] as a number, because a record may hold any.
+    /// [`Step::value`]; not a [`Step`], because a record may hold any number.
     pub step: i64,
     /// The knobs.
     pub params: Params,
@@ -269,7 +269,7 @@ mod tests {
             assert_eq!(Batching::from_value(batching.value()), Some(*batching));
             assert_eq!(Batching::from_text(batching.text()), Some(*batching));
         }
-        assert_eq!(Copyout::Auto.text(), "auto");
+        assert_eq!(Copyout::Contended.text(), "contended");
         assert_eq!(Mode::from_text("observe"), Some(Mode::Observe));
         assert_eq!(Reason::from_value(-1), None);
         assert_eq!(Reason::from_value(i64::MAX), None);

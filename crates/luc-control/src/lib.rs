@@ -7,7 +7,7 @@
 
 mod bets;
 mod dev;
-#[allow(clippy::doc_markdown)] // help texts are the tables' own
+#[allow(clippy::doc_markdown)] // the help texts come from the tables
 mod layout;
 mod pid;
 mod poles;
@@ -15,7 +15,7 @@ mod policy;
 pub mod replay;
 mod returns;
 mod step;
-// Generated in part: numbers and names are those of C, and not every name is needed.
+// The generated part has the numbers and names of C, and not all of them are used.
 #[allow(clippy::unreadable_literal, clippy::cast_possible_wrap)]
 #[allow(non_upper_case_globals, dead_code)]
 mod tables;
@@ -23,7 +23,7 @@ mod tables;
 pub use bets::{Bets, BetsVerdict, coin, ln_ratio_ppm};
 pub use dev::{Dev, DevError};
 pub use layout::{
-    Batching, Copyout, Decision, Field, Input, Mode, Output, Params, Reason, State, Step,
+    Batching, Copies, Copyout, Decision, Field, Input, Mode, Output, Params, Reason, State, Step,
     TrialPhase,
 };
 pub use pid::{Gains, PidState, PidTerms, Saturated, pid_step};

@@ -24,6 +24,6 @@ pub use queue::{Completion, Queue, Ran, run};
 pub use request::{Op, Request};
 pub use spec::{Spec, SpecError};
 
-/// The driver's sources, by path relative to the repository: the files of `lab/disk/`, and the header
-/// of `abi/` that they include.
+/// The driver's sources, by path relative to the repository: the files of `lab/disk/`, and the
+/// header of `abi/` that they include.
 pub const SOURCES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/sources.rs"));

@@ -69,8 +69,8 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Whether there was no load to judge by. Both windows decide it together: a rule that looked at
-    /// each could leave out the very pairs in which LUC harms.
+    /// Whether there was no load to judge by. Both windows decide it together: a rule that looked
+    /// at each could leave out the very pairs in which LUC harms.
     pub fn is_idle(&self) -> bool {
         self.on.calls.saturating_add(self.off.calls) < CALLS_MIN
     }

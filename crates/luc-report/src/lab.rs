@@ -19,8 +19,8 @@ pub struct StockLab {
 }
 
 impl StockLab {
-    /// Runs a machine of this kernel and speed, with the module's file in its guest; `spec` describes
-    /// the rest of the machine.
+    /// Runs a machine of this kernel and speed, with the module's file in its guest; `spec`
+    /// describes the rest of the machine.
     ///
     /// # Errors
     /// The machine could not be run, a step failed, or the kernel log shows a problem.

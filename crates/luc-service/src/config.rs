@@ -334,7 +334,7 @@ mod tests {
     fn every_key_is_read() {
         let config = one("[[file_system]]\npath = \"/srv//mail/\"\n\n\
              [[file_system]]\nuuid = \"0F3C-9c1e\"\npolicy = \"batching\"\nmode = \"observe\"\n\
-             guard = false\nset = { delay_limit_us = 5000, copyout = \"auto\" }\n")
+             guard = false\nset = { delay_limit_us = 5000, copyout = \"contended\" }\n")
         .unwrap();
         let [plain, all] = &config.entries[..] else {
             panic!("{config:?}");
@@ -348,7 +348,7 @@ mod tests {
         // The knob overrides the policy, and is listed once.
         assert_eq!(
             value(all, "copyout"),
-            Some(knob("copyout").unwrap().parse("auto").unwrap())
+            Some(knob("copyout").unwrap().parse("contended").unwrap())
         );
         let names: Vec<&str> = all.settings.iter().map(|(knob, _)| knob.name).collect();
         assert_eq!(

@@ -1,10 +1,11 @@
-//! LUC as it runs inside the kernel: senses, asks `control/`, and holds.
+//! LUC as it runs inside the kernel: gathers input, asks `control/`, and holds commits.
 //!
-//! What `kmod/sync.c` and `kmod/commit.c` do, on the simulated journal. The steps themselves are those
-//! of the C code that the module runs.
+//! Does what `kmod/sync.c` and `kmod/commit.c` do, on the simulated journal. The steps themselves
+//! are those of the C code that the module runs.
 
 use luc_control::{
-    Input, Mode, Output, Params, Reason, Returns, State, Step, complete_events, control_step,
+    Copies, Input, Mode, Output, Params, Reason, Returns, State, Step, complete_events,
+    control_step,
 };
 use luc_trace::Event;
 
@@ -12,14 +13,14 @@ use crate::journal::{Journal, Tid};
 use crate::processors::TaskId;
 use crate::recorder::{DEV, Recorder, pid};
 
-/// What comes without a wake-up waits so long, ns: `LOOK_NS` of `kmod/commit.c`.
+/// Longest time until a held commit is looked at again, ns: `LOOK_NS` of `kmod/commit.c`.
 const LOOK_NS: u64 = 1_000_000;
 
 /// The next step of the journal's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     Commit,
-    /// It sleeps until this time, or until a task completes the batch.
+    /// The thread sleeps until this time, or until a task completes the batch.
     Hold {
         until_ns: u64,
     },
@@ -37,30 +38,28 @@ pub struct Runtime {
     last_task: Option<TaskId>,
     is_same_task: bool,
     hold: Option<Hold>,
-    closed_events: i64,
-    /// 0: none.
+    /// The last transaction that a task outside a sync call waits for; 0 if none.
     urgent_tid: Tid,
     delayed: Delays,
-    /// Of `delayed`, what earlier steps have seen.
+    /// The part of `delayed` that earlier steps have seen.
     seen: Delays,
-    pub copies: bool,
+    /// Which buffers the commit under way writes as copies.
+    pub copies: Copies,
 }
 
 /// A commit that is held.
 #[derive(Clone, Copy, Debug)]
 struct Hold {
     since_ns: u64,
-    /// So many sync events complete its batch.
+    /// Number of sync events that completes its batch.
     complete_events: i64,
 }
 
-/// Writers that slept on buffers, and buffers that were spared.
+/// Numbers of writers that slept on buffers, and of buffers whose copy spared a writer the sleep.
 #[derive(Clone, Copy, Debug, Default)]
 struct Delays {
     writes: i64,
-    ns: i64,
     spared: i64,
-    copy_ns: i64,
 }
 
 impl Runtime {
@@ -77,30 +76,30 @@ impl Runtime {
             last_task: None,
             is_same_task: false,
             hold: None,
-            closed_events: 0,
             urgent_tid: 0,
             delayed: Delays::default(),
             seen: Delays::default(),
-            copies: false,
+            copies: Copies::None,
         }
     }
 
-    /// Other knobs, from the next step on.
+    /// Sets the knobs, from the next step on.
     pub fn set(&mut self, params: Params) {
         self.params = params;
     }
 
-    /// The controllers' own.
+    /// Returns the state of the controllers.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// A task begins a sync call.
+    /// Notes that a task begins a sync call.
     pub fn entered(&mut self, task: TaskId) {
         self.returns.enter(pid(task), self.batch_tid);
     }
 
-    /// A task in a sync call asks for a commit. True if that completes a held batch.
+    /// Notes that a task in a sync call asks for a commit. Returns true if that completes a held
+    /// batch.
     pub fn arrived(&mut self, task: TaskId, tid: Tid, now_ns: u64) -> bool {
         if !self.returns.arrive(pid(task), tid) {
             return false;
@@ -123,28 +122,23 @@ impl Runtime {
             .is_some_and(|hold| self.batch_events >= hold.complete_events)
     }
 
-    /// Somebody who is in no sync call waits for a commit.
+    /// Notes that a task outside a sync call waits for a commit.
     pub fn urged(&mut self, tid: Tid) {
         self.urgent_tid = tid;
     }
 
-    /// A task slept on a buffer for so long.
-    pub fn delayed(&mut self, slept_ns: u64) {
+    /// Notes that a task slept on a buffer.
+    pub fn delayed(&mut self) {
         self.delayed.writes += 1;
-        self.delayed.ns += ns(slept_ns);
     }
 
-    /// A task needed a buffer that has a copy.
+    /// Notes that a task needed a buffer that has a copy.
     pub fn spared(&mut self) {
         self.delayed.spared += 1;
     }
 
-    /// The commit spent so long on copies.
-    pub fn copied(&mut self, took_ns: u64) {
-        self.delayed.copy_ns += ns(took_ns);
-    }
-
-    /// The journal's thread is about to commit, or looks at a held commit again.
+    /// Decides whether the journal's thread commits now or holds the commit. The thread asks before
+    /// it commits, and again for a held commit.
     pub fn look(
         &mut self,
         journal: &Journal,
@@ -184,11 +178,10 @@ impl Runtime {
             reason: Reason::from_value(out.reason).unwrap_or(Reason::Now),
             steer: steers,
         });
-        self.closed_events = input.events;
         Decision::Commit
     }
 
-    /// A step of the controllers; a recording takes down all that it saw.
+    /// Runs a step of the controllers; a recording holds everything that the step saw.
     fn step(&mut self, step: Step, tid: Tid, input: &Input, recorder: &mut Recorder) -> Output {
         let before = self.state;
         let out = control_step(step, &self.params, &mut self.state, input);
@@ -207,22 +200,20 @@ impl Runtime {
         out
     }
 
-    /// Copy-out learns what the commit that ended did to writers.
+    /// Tells copy-out how the commit that ended delayed writers, and lets it choose what to copy.
     fn copy_out(&mut self, tid: Tid, of_commit: &Input, recorder: &mut Recorder) {
         let input = Input {
             now_ns: of_commit.now_ns,
-            space_short: of_commit.space_short,
             handles: of_commit.handles,
             writes_delayed: self.delayed.writes - self.seen.writes,
-            writes_delay_ns: self.delayed.ns - self.seen.ns,
             buffers_spared: self.delayed.spared - self.seen.spared,
-            copy_ns: self.delayed.copy_ns - self.seen.copy_ns,
-            commit_events: self.closed_events,
             ..Input::default()
         };
         self.seen = self.delayed;
         let out = self.step(Step::Copyout, tid, &input, recorder);
-        self.copies = out.copy != 0 && self.params.mode == Mode::Steer.value();
+        self.copies = Copies::from_value(out.copy)
+            .filter(|_| self.params.mode == Mode::Steer.value())
+            .unwrap_or(Copies::None);
     }
 
     fn sense(&mut self, journal: &Journal, average_ns: u64, now_ns: u64) -> Input {
@@ -233,7 +224,6 @@ impl Runtime {
         } else {
             0
         };
-        let is_short = journal.is_short();
         let mut input = Input {
             now_ns: ns(now_ns),
             events,
@@ -242,8 +232,9 @@ impl Runtime {
             handles: running.map_or(0, |it| i64::from(it.handles)),
             age_ns: ns(now_ns - running.map_or(now_ns, |it| it.begun_ns)),
             commit_avg_ns: ns(average_ns),
-            space_short: i64::from(is_short),
-            urgent: i64::from(is_short || journal.has_lock_waiters() || self.urgent_tid == tid),
+            urgent: i64::from(
+                journal.is_short() || journal.has_lock_waiters() || self.urgent_tid == tid,
+            ),
             ..Input::default()
         };
         if events > 0 {

@@ -54,7 +54,7 @@ fn a_lone_task_waits_for_the_writes_of_its_commit() {
 }
 
 /// Files per second of XFS in the lab, kernel 6.12: the simulator is within a fifth, without a
-/// fitted factor. XFS' creates do not cost what ext4's do, so many threads are not compared.
+/// fitted factor. XFS' creates do not cost what ext4's do, hence no comparison with many threads.
 #[test]
 fn delayed_logging_is_near_xfs() {
     for (disk, threads, lab) in [

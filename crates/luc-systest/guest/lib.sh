@@ -3,8 +3,8 @@
 # No script keeps a file system busy by its working directory.
 cd /
 
-# Arguments of `luc on`: once a write was delayed, copying never stops, worth it or not.
-always_copy="--set copyout_threshold_permille=0 --set copyout_clean_runs=1000000 --set copyout_adapt=0"
+# Arguments of `luc on`: once a write was delayed, every buffer is copied for ever.
+always_copy="--set copyout=published --set copyout_threshold_permille=0 --set copyout_clean_runs=1000000"
 
 ok() {
 	echo "ok $*"

@@ -17,12 +17,12 @@ unmake() {
 	undisk lucdisk0
 }
 
-# steer stock|luc|static: with LUC or without. Policy luc copies out as soon as
-# one write is delayed, worth it or not; policy static holds every commit for a while.
+# steer stock|luc|static: with LUC or without. Policy luc copies every buffer once
+# a write was delayed; policy static holds every commit for a while.
 steer() {
 	case $1 in
 	luc)
-		luc on /mnt/p --set copyout_threshold_permille=0 --set copyout_adapt=0 > /dev/null ||
+		luc on /mnt/p --set copyout=published --set copyout_threshold_permille=0 > /dev/null ||
 			bad "luc on"
 		;;
 	static) luc on /mnt/p --policy static --set static_idle_us=20000 > /dev/null || bad "luc on" ;;

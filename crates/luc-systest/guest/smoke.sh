@@ -45,7 +45,7 @@ for policy in stock static-16ms age published copyout static batching luc; do
 done
 
 # syncfs cannot wait, but says nothing about copies: copying goes on meanwhile.
-for knob in copyout_threshold_permille=0 copyout_clean_runs=1000000 copyout_adapt=0; do
+for knob in copyout=published copyout_threshold_permille=0 copyout_clean_runs=1000000; do
 	luc set /mnt/0 "${knob%=*}" "${knob#*=}" > /dev/null || bad "set $knob"
 done
 copies=$(counter nullb0 copies) urgent=$(counter nullb0 urgent_events)
@@ -81,7 +81,7 @@ yes "of two per commit some were made, $over buffers were left" \
 capped 0
 yes "of none per commit $over buffers were left" test "$over" -gt 5
 luc set /mnt/0 copyout_buffers_max 2048 > /dev/null || bad "set copyout_buffers_max"
-for knob in copyout_threshold_permille=50 copyout_clean_runs=4 copyout_adapt=1; do
+for knob in copyout=contended copyout_threshold_permille=50 copyout_clean_runs=4; do
 	luc set /mnt/0 "${knob%=*}" "${knob#*=}" > /dev/null || bad "set $knob"
 done
 

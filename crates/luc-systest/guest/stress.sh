@@ -22,7 +22,9 @@ meddle() {
 		knob delay_limit_us $((turn * 331 % 5000))
 		knob static_idle_us $((turn * 71 % 2000))
 		knob copyout_clean_runs $((1 + turn % 5))
-		knob copyout_adapt $((turn % 5 == 4))
+		case $policy in
+		luc | copyout) knob copyout "$([ $((turn % 5)) = 4 ] && echo contended || echo published)" ;;
+		esac
 		knob mode "$([ $((turn % 7)) = 0 ] && echo observe || echo steer)"
 		cat $fs/counters/* $fs/knobs/* /sys/fs/luc/hooks > /dev/null
 		[ $((turn % 5)) = 0 ] && sync -f /mnt/0
@@ -38,9 +40,8 @@ reader=$!
 held=0 copies=0
 for policy in luc batching static copyout stock; do
 	luc set /mnt/0 policy $policy > /dev/null || bad "policy $policy"
-	# Nearly every delay starts copy-out, mostly whatever it costs; it stops and starts again.
+	# Most delays start copy-out as published; it stops and starts again.
 	knob copyout_threshold_permille 0
-	knob copyout_adapt 0
 	touch /tmp/go
 	meddle &
 	meddler=$!

@@ -53,7 +53,7 @@ static int bpf(enum bpf_cmd cmd, union bpf_attr *attr)
 /* From now on, as long as this process lives, nobody loads a program for fentry. */
 static void refuse_fentry(void)
 {
-	/* Of bpf(cmd, attr, size): a load of a tracing program for an entry or an exit. */
+	/* Matches a bpf(cmd, attr, size) that loads a tracing program for an entry or an exit. */
 	static const struct bpf_insn code[] = {
 		LOAD(BPF_DW, BPF_REG_2, BPF_REG_1, 0),
 		UNLESS(BPF_REG_2, BPF_PROG_LOAD, 6),

@@ -1,8 +1,9 @@
 //! Helpers that the tests of several crates share.
 //!
 //! A test that cannot run here calls [`skip`]. That prints the reason past the test harness, which
-//! would swallow it, and notes it in the file that `LUC_SKIPS` names: `make check` and `make test` end
-//! with a count. With `CI` set only tests of optional things may be skipped ([`skip_expected`]).
+//! would swallow it, and notes it in the file that `LUC_SKIPS` names: `make check` and `make test`
+//! end with a count. With `CI` set only tests of optional things may be skipped
+//! ([`skip_expected`]).
 //!
 //! Everything here panics if it fails, as tests do.
 

@@ -1,8 +1,9 @@
 //! Judges the files that a power cut left.
 //!
 //! A workload ([`work`]) writes files whose data describes itself, and *marks* with its intents and
-//! with the kernel's acknowledgements. After a crash the judge ([`verify()`]) takes the marks made up
-//! to then and the files found, and names every broken promise. It is a pure function of the two.
+//! with the kernel's acknowledgements. After a crash the judge ([`verify()`]) takes the marks made
+//! up to then and the files found, and names every broken promise. It is a pure function of the
+//! two.
 //!
 //! # Data that describes itself
 //!
@@ -14,8 +15,8 @@
 //! # Marks
 //!
 //! One mark is one write(2) to a file opened for appending, or to the log of a recorded disk, which
-//! puts it in order with the disk's operations ([`mark`]). A mark with the *intent* comes before each
-//! call, so that a mark explains everything found; an *acknowledgement* comes after a sync has
+//! puts it in order with the disk's operations ([`mark`]). A mark with the *intent* comes before
+//! each call, so that a mark explains everything found; an *acknowledgement* comes after a sync has
 //! returned. A mark of a thread also tells that the thread's call before it is over.
 //!
 //! # Promises

@@ -1,7 +1,7 @@
 //! Marks: the workload's intents, and the syncs that the kernel acknowledged.
 //!
-//! One mark is one write(2) of at most [`MARK_BYTES_MAX`] bytes, to a file opened for appending or to
-//! the log of a recorded disk. Numbers are little-endian:
+//! One mark is one write(2) of at most [`MARK_BYTES_MAX`] bytes, to a file opened for appending or
+//! to the log of a recorded disk. Numbers are little-endian:
 //!
 //! | bytes | what |
 //! |---|---|
@@ -50,8 +50,8 @@ pub enum Durability {
     Full,
 }
 
-/// An intent of a thread, or an acknowledgement to it. All but the last three are written before their
-/// system call, so that a mark explains everything in the file system.
+/// An intent of a thread, or an acknowledgement to it. All but the last three are written before
+/// their system call, so that a mark explains everything in the file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The first mark of all.

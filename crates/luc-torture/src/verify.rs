@@ -276,8 +276,8 @@ impl<'a> Check<'a> {
     fn wrong_name(&mut self, name: usize, value: Value, since: Option<u64>) {
         let name_found = self.found[name];
         let inode = name_found.and_then(|entry| self.inodes.get(&entry.inode));
-        // The right file by its label, or a file without a label: its content is at fault, and gets a
-        // violation of its own.
+        // The right file by its label, or a file without a label: its content is at fault, and gets
+        // a violation of its own.
         if let (Value::File(file), Some(inode)) = (value, inode)
             && inode.found.claims.is_none_or(|claims| claims == file)
         {

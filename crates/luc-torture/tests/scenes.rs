@@ -429,8 +429,8 @@ fn an_intent_alone_explains_and_promises_nothing() {
     scene.fine();
 }
 
-/// A file without any label may be under its old name or its new one. A fault in it gets its own kind
-/// of violation, and not that of a wrong name.
+/// A file without any label may be under its old name or its new one. A fault in it gets its own
+/// kind of violation, and not that of a wrong name.
 #[test]
 fn what_no_file_can_hold_is_no_wrong_name() {
     let mut scene = Scene::new();

@@ -6,7 +6,8 @@
 //! the bytes: a line that it cannot parse is an error with its place, and a loss is an entry of its
 //! own. [`Trace`] is a whole recording in memory, as far as it could be read.
 //!
-//! The names of the fields of `luc_decision` come from `abi/` by way of the tables of `luc-control`.
+//! The names of the fields of `luc_decision` come from `abi/` by way of the tables of
+//! `luc-control`.
 
 mod entry;
 mod error;

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 const MS: i64 = 1_000_000;
 
-/// Records of several file systems under several policies, interleaved by time, as a kernel would
-/// print them.
+/// Returns records of several file systems under several policies, in order of time, as a kernel
+/// would print them.
 fn recorded() -> Vec<Record> {
     let base = Params::default();
     let settings = [
@@ -32,8 +32,8 @@ fn recorded() -> Vec<Record> {
             ..base
         },
         Params {
+            copyout: Copyout::Published.value(),
             copyout_clean_runs: 2,
-            copyout_adapt: 0,
             delay_limit_us: 300,
             ..base
         },
@@ -119,10 +119,7 @@ fn decided(mut params: Params, seed: u64) -> Vec<(i64, Decision)> {
             now_ns,
             handles: 50,
             writes_delayed: delayed,
-            writes_delay_ns: delayed * 100_000,
             buffers_spared: spared,
-            copy_ns: if copies { 5_000 } else { 0 },
-            commit_events: input.events,
             ..Input::default()
         };
         copies = step(Step::Copyout, &writers).copy != 0;
@@ -156,7 +153,7 @@ fn read(text: &str) -> Result<Vec<Record>, TraceError> {
     lines(&mut Reader::new(text.as_bytes())?)
 }
 
-/// Returns the records of a recording that holds nothing else but an end.
+/// Returns the records of a recording that holds only records and its end.
 fn lines(reader: &mut Reader<&[u8]>) -> Result<Vec<Record>, TraceError> {
     reader
         .filter(|entry| !matches!(entry, Ok(Entry::End)))
@@ -419,7 +416,7 @@ fn any_event() -> impl Strategy<Value = Event> {
 }
 
 fn any_record() -> impl Strategy<Value = Record> {
-    // Like the kernel's: up to 15 bytes, not starting with a space.
+    // Like the kernel's names of tasks: up to 15 bytes, not starting with a space.
     let task = "[!-~][ -~]{0,14}";
     let ids = (0_i64..4_194_304, 0_u32..8_192);
     let any = (task, ids, 0_u64..1 << 43, any_event());
@@ -447,7 +444,7 @@ proptest! {
     }
 
     /// For any bytes, and for valid lines after random edits, the reader returns records or errors,
-    /// never panics, and comes to an end.
+    /// never panics, and ends.
     #[test]
     fn garbage_is_survived(
         records in prop::collection::vec(any_record(), 0..4),

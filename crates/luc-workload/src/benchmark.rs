@@ -104,7 +104,8 @@ pub struct Figures<'a> {
     pub main: Option<f64>,
     /// True if the main figure is a rate, so that more is better; false if it is a time.
     pub is_a_rate: bool,
-    /// Share that the benchmark calls bad, 0 to 1: writes delayed, files that waited for two commits.
+    /// Share that the benchmark calls bad, 0 to 1: writes delayed, files that waited for two
+    /// commits.
     pub bad_share: Option<f64>,
     /// Times of the calls that wait for a commit; `None` if they were not measured under a load.
     pub syncs: Option<&'a Latency>,

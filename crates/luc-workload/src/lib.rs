@@ -1,7 +1,7 @@
 //! Workloads that make a file system commit its journal, and the times of their operations.
 //!
-//! Nothing here knows whether LUC steers commits: the same program runs against any file system, and
-//! prints its own result. Times come from `CLOCK_MONOTONIC`, so on a virtual
+//! Nothing here knows whether LUC steers commits: the same program runs against any file system,
+//! and prints its own result. Times come from `CLOCK_MONOTONIC`, so on a virtual
 //! clock they are virtual times.
 //!
 //! Rules that all workloads keep:

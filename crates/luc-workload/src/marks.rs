@@ -1,8 +1,8 @@
 //! Marks that an emulator can see and a processor ignores.
 //!
-//! Around its measured calls a workload executes long no-ops. Their displacement, which a no-op does
-//! not use, is the mark. `lab/lines/lines.c` counts the memory lines between two marks; without it a
-//! mark costs a cycle.
+//! Around its measured calls a workload executes long no-ops. Their displacement, which a no-op
+//! does not use, is the mark. `lab/lines/lines.c` counts the memory lines between two marks;
+//! without it a mark costs a cycle.
 
 #[derive(Clone, Copy, Debug)]
 pub enum Mark {

@@ -112,7 +112,7 @@ fn man_pages_render() {
     for (code, meaning) in luc::exit::Code::ALL {
         assert!(codes.contains(&format!("fB{}\\fR\n{meaning}\n", code.number())));
     }
-    for (title, word) in [("BATCHING", "age"), ("COPYOUT", "auto")] {
+    for (title, word) in [("BATCHING", "age"), ("COPYOUT", "contended")] {
         let section = format!("WORDS OF {}", title.to_lowercase());
         assert!(tables.contains(&section) && tables.contains(&format!("fB{word}\\fR\n")));
     }

@@ -280,7 +280,7 @@ fn status_is_for_programs() {
     let knobs = one.remove("knobs").expect("knobs");
     let counters = one.remove("counters").expect("counters");
     assert_eq!(knobs["policy"], "luc");
-    assert_eq!(knobs["copyout_adapt"], true);
+    assert_eq!(knobs["copyout"], "contended");
     assert_eq!(counters["commits"], 12_345);
     for knob in luc_control::knobs() {
         assert!(!knobs[knob.name].is_null(), "{}", knob.name);
@@ -328,7 +328,7 @@ fn set_lists_changes_and_refuses() {
     // A heading, the policy, the knobs.
     assert_eq!(list.lines().count(), 2 + luc_control::knobs().len());
     let some = list.lines().filter(|line| {
-        ["knob", "policy", "mode", "kp_milli", "copyout_adapt"]
+        ["knob", "policy", "mode", "kp_milli", "copyout"]
             .contains(&line.split(' ').next().expect("a word"))
     });
     let mut said = some.collect::<Vec<_>>().join("\n") + "\n";

@@ -205,7 +205,7 @@ fn a_trial_for_programs() {
     // The policy is restored, too.
     assert_eq!(
         (host.knob("copyout").as_str(), host.mode().as_str()),
-        ("auto", "steer")
+        ("contended", "steer")
     );
 }
 
@@ -230,7 +230,7 @@ fn whatever_ends_it_luc_is_put_back() {
             ("steer", None),
             "{how:?}"
         );
-        assert_eq!(host.knob("copyout"), "auto");
+        assert_eq!(host.knob("copyout"), "contended");
     }
 }
 
@@ -258,7 +258,7 @@ fn after_a_kill_the_next_command_puts_it_back() {
             "{said}"
         );
         assert_eq!((host.mode().as_str(), host.notes()), ("steer", None));
-        assert_eq!(host.knob("copyout"), "auto");
+        assert_eq!(host.knob("copyout"), "contended");
     }
 }
 

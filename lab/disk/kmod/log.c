@@ -103,7 +103,7 @@ static int lucdisk_log_use(struct lucdisk_log *log, u64 bytes)
 	return 0;
 }
 
-/* Allocates room for so many more entries. */
+/* Allocates room for `entries` more entries. */
 static int lucdisk_log_room(struct lucdisk_log *log, u32 entries)
 {
 	while (log->promised + entries > log->room) {

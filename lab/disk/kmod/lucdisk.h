@@ -63,7 +63,7 @@ struct lucdisk_store {
 
 void lucdisk_store_init(struct lucdisk_store *store, struct lucdisk_store *below);
 void lucdisk_store_clear(struct lucdisk_store *store);
-/* Drops all but the first so many pages. */
+/* Drops all pages but the first `pages`. */
 void lucdisk_store_truncate(struct lucdisk_store *store, u64 pages);
 /* Page to read, or NULL where all is zero. */
 struct page *lucdisk_store_look(struct lucdisk_store *store, u64 index);

@@ -149,7 +149,8 @@ pub enum Take {
     Every,
     /// The largest share lost from one value of `over` to a later one.
     Lost,
-    /// The share lost from the first value of `over` to the last; the largest over the other factors.
+    /// The share lost from the first value of `over` to the last; the largest over the other
+    /// factors.
     LostEnds,
     /// The share lost from the best value of `over` to the last; the largest.
     LostLast,

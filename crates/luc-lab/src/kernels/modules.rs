@@ -60,8 +60,8 @@ impl Modules {
         self.files.contains_key(&name) || self.builtin.contains(&name)
     }
 
-    /// The named modules and all their dependencies, each after its dependencies; built-in modules are
-    /// left out.
+    /// The named modules and all their dependencies, each after its dependencies; built-in modules
+    /// are left out.
     ///
     /// # Errors
     /// [`LabError::NoModule`] for a name this kernel does not have.

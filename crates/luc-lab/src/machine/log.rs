@@ -10,8 +10,8 @@ pub struct LogProblem {
     pub line: String,
 }
 
-/// Lines that a run expects, such as the file system errors of a fault test. A line is allowed if it
-/// contains one of the texts and none of the exceptions.
+/// Lines that a run expects, such as the file system errors of a fault test. A line is allowed if
+/// it contains one of the texts and none of the exceptions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowList {
     texts: Vec<String>,

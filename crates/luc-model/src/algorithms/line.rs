@@ -148,8 +148,8 @@ fn work_ns(ready: &[Stretch], cpus: u32) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    /// Three are ready at 0 and end at 20, 50 and 60; a fourth is ready from 100 to 130, alone at first,
-    /// and a fifth from 110 to 140.
+    /// Three are ready at 0 and end at 20, 50 and 60; a fourth is ready from 100 to 130, alone at
+    /// first, and a fifth from 110 to 140.
     #[test]
     fn waiting_for_a_processor_is_no_work() {
         let ready = [(0, 60), (0, 20), (0, 50), (100, 130), (110, 140)];

@@ -7,10 +7,10 @@
 //! - Does the quantity move with throughput? Pearson's correlation shows a straight line,
 //!   Spearman's any rise or fall. A single outlier pulls one of them; [`Cause::strength`] is the
 //!   weaker one.
-//! - Which quantities move together? Principal components: five quantities with large loadings on the
-//!   same component are one cause, not five.
-//! - Which component moves with throughput? [`Causes::component`]; the loading of a quantity on it is
-//!   the third column of the ranking.
+//! - Which quantities move together? Principal components: five quantities with large loadings on
+//!   the same component are one cause, not five.
+//! - Which component moves with throughput? [`Causes::component`]; the loading of a quantity on it
+//!   is the third column of the ranking.
 //!
 //! Correlation is not causation. If something else changes both, such as the speed of the
 //! processor, only a run without the suspect shows it ([`crate::foretold`], or `luc off`). With few

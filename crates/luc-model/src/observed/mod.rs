@@ -22,8 +22,8 @@ pub enum Service {
     /// This commit contained its change and ended while the sync was still writing its data. Under
     /// another rule the sync might have had to wait.
     Overtaken(usize),
-    /// It must have waited for a commit that the trace lacks: it began before the first, the commit's
-    /// span was lost, or a fast commit served it. Never guessed.
+    /// It must have waited for a commit that the trace lacks: it began before the first, the
+    /// commit's span was lost, or a fast commit served it. Never guessed.
     Unserved,
 }
 
@@ -66,7 +66,7 @@ pub struct ObservedCommit {
     pub tid: u32,
     /// Start, ns: `t(q_JC)`.
     pub begin_ns: u64,
-    /// When its transaction was locked, ns: no sync can join later. The begin if unknown.
+    /// When its transaction was locked, ns: no sync can join later. `begin_ns` if unknown.
     pub locked_ns: u64,
     /// When it began to write its log, ns; 0 if unknown.
     pub log_ns: u64,

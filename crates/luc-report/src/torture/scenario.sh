@@ -57,8 +57,8 @@ echo 1 > $disks/lucdisk0/record
 mkdir -p /t
 mount -t $FS -o "$MOUNT$journal_mount" $device /t
 
-# Copies are what might lose something: once a write was delayed they go on for ever, worth it or not.
-eager="--set copyout_threshold_permille=0 --set copyout_clean_runs=1000000 --set copyout_adapt=0"
+# Copies are what might lose something: once a write was delayed all buffers are copied for ever.
+eager="--set copyout=published --set copyout_threshold_permille=0 --set copyout_clean_runs=1000000"
 
 churn() {
 	while :; do

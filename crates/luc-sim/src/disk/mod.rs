@@ -1,4 +1,5 @@
-//! A disk, or an array of disks: the lab's own model, `lab/disk`, driven by the simulator's calendar.
+//! A disk, or an array of disks: the lab's own model, `lab/disk`, driven by the simulator's
+//! calendar.
 //!
 //! - [`member`]: one disk with its queue. [`layout`]: which bytes of an array lie on which members.
 //! - [`text`]: the text form of a disk. [`systems`]: the disks of the documents' systems.
@@ -42,7 +43,8 @@ pub struct DiskKind {
     layout: Layout,
     /// Whether the disk has a cache that loses its data without power, and so needs flushes.
     pub is_volatile: bool,
-    /// The largest request that its driver takes; the block layer's own limit, 1280 KiB, is above it.
+    /// The largest request that its driver takes; the block layer's own limit, 1280 KiB, is above
+    /// it.
     pub request_bytes_max: u32,
     /// Decides the size of the journal and the number of inodes, but not where anything lies.
     pub size_mib: u32,

@@ -1,12 +1,12 @@
-//! Transactions, their metadata buffers, the log's space, and who waits for what.
+//! Transactions, their metadata buffers, the log's space, and the tasks that wait for them.
 //!
 //! One transaction runs, others are on their way to the disk. An operation that changes metadata
-//! holds a handle on the running one, and needs write access to each buffer that it changes. In jbd2
-//! a buffer whose log write is under way is *shadowed*: whoever needs it sleeps until the write has
-//! ended. One that the commit has not written yet is copied first, and nobody sleeps. [`kind`] tells
-//! what other journals do; this module is the same for all. It knows no disk and reads no clock; it
-//! tells its caller whom to wake, in the order of the kernel's wait queues: who slept last comes
-//! first.
+//! holds a handle on the running one, and needs write access to each buffer that it changes. In
+//! jbd2 a buffer whose log write is under way is *shadowed*: a task that needs it sleeps until the
+//! write has ended. A buffer that the commit has yet to write is copied first, and no task sleeps.
+//! [`kind`] tells what other journals do; this module is the same for all. It knows no disk and
+//! reads no clock; it tells its caller which tasks to wake, in the order of the kernel's wait
+//! queues: the last to sleep comes first.
 
 pub(crate) mod buffers;
 pub mod kind;
@@ -15,6 +15,8 @@ mod space;
 mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
+
+use luc_control::Copies;
 
 use crate::processors::TaskId;
 use kind::{Choice, Home, Kind, LogEnd, Writers};
@@ -33,12 +35,12 @@ pub struct Running {
     pub begun_ns: u64,
     /// Operations that hold a handle on it now.
     pub updates: u32,
-    /// Blocks that these may yet add to it.
+    /// Blocks that these operations may yet add to it.
     pub credits: u64,
-    /// Handles that it has had.
+    /// Handles begun on it so far.
     pub handles: u32,
     pub buffers: Vec<BufferId>,
-    /// Its commit waits for the updates to end: nobody may begin another.
+    /// Its commit waits for the updates to end, and no operation may begin.
     pub is_locked: bool,
 }
 
@@ -48,24 +50,26 @@ pub struct Committing {
     pub tid: Tid,
     pub locked_ns: u64,
     pub buffers: Vec<BufferId>,
-    /// Blocks of the log that it may take, until its place is known.
+    /// Blocks of the log that it may take; 0 once its place is known.
     reserved: u64,
-    /// Its first block in the log, and how many there are before its record.
+    /// Its first block in the log, once its place is known.
     start: Option<u64>,
+    /// Number of its blocks, without the record.
     blocks: u64,
     is_written: bool,
-    /// Its last write is under way, or the flush before that.
+    /// The flush before its last write has begun.
     is_flushing: bool,
     pub is_durable: bool,
 }
 
+/// The write of a buffer that is under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Write {
     #[default]
     None,
-    /// The log's, of the buffer itself.
+    /// To the log, from the buffer itself.
     Shadow,
-    /// The log's, of a copy.
+    /// To the log, from a copy.
     Copy,
     /// To its home.
     Home,
@@ -76,15 +80,34 @@ struct Buffer {
     /// The newest transaction that it belongs to; 0: none.
     tid: Tid,
     write: Write,
+    /// Copies left until the buffer no longer counts as contended.
+    copies_left: u8,
+}
+
+/// As `LUC_COPIES_UNUSED_MAX` of `abi/luc_decision.h`.
+const COPIES_UNUSED_MAX: u8 = 16;
+
+impl Buffer {
+    /// Returns how a commit writes the buffer if operations sleep on buffers being written.
+    fn asleep_or_copied(&mut self, copies: Copies) -> Write {
+        match copies {
+            Copies::All => Write::Copy,
+            Copies::Contended if self.copies_left > 0 => {
+                self.copies_left -= 1;
+                Write::Copy
+            }
+            Copies::None | Copies::Contended => Write::Shadow,
+        }
+    }
 }
 
 /// Whether an operation may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
     Granted(Tid),
-    /// The task sleeps until the lock passes, and asks again then.
+    /// The task sleeps until the locked transaction commits, then asks again.
     Locked,
-    /// The same; the commit of this transaction, which is full, makes it pass.
+    /// As `Locked`, but this transaction is full: the caller must request its commit.
     Full(Tid),
     /// The task sleeps until the log has space.
     NoSpace,
@@ -94,13 +117,13 @@ pub enum Begin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     Granted,
-    /// The same, after a copy of what the commit has still to write.
+    /// Granted, after a copy of what the commit has yet to write.
     Copied,
-    /// The same; the commit has made a copy.
+    /// Granted: the commit has made a copy.
     Spared,
-    /// The task sleeps until the log's write has ended, and asks again then.
+    /// The task sleeps until the log write has ended, then asks again.
     Waits,
-    /// The same, for the buffer's write to its home.
+    /// The task sleeps until the buffer's write to its home has ended, then asks again.
     WaitsForHome,
 }
 
@@ -108,14 +131,15 @@ pub enum Access {
 pub struct Journal {
     pub kind: &'static Kind,
     pub running: Option<Running>,
-    /// Those on their way, oldest first.
+    /// Transactions on their way to the disk, oldest first.
     pub committing: VecDeque<Committing>,
-    /// The newest transaction that is committed, and the newest whose commit was asked for.
+    /// The newest transaction that is committed.
     pub committed: Tid,
+    /// The newest transaction whose commit was requested.
     pub requested: Tid,
     buffers: Vec<Buffer>,
     space: Space,
-    /// Tasks that wait for the running transaction's lock to pass.
+    /// Tasks that sleep because the running transaction is locked or full.
     for_lock: Vec<TaskId>,
     for_space: Vec<TaskId>,
     for_commit: Vec<(Tid, TaskId)>,
@@ -145,7 +169,7 @@ impl Journal {
         }
     }
 
-    /// Begins an operation that may add so many blocks to the transaction.
+    /// Begins an operation that may add up to `credits` blocks to the running transaction.
     pub fn begin(&mut self, task: TaskId, credits: u64, now_ns: u64) -> Begin {
         if let Some(running) = &self.running {
             if running.is_locked {
@@ -168,7 +192,7 @@ impl Journal {
         Begin::Granted(running.tid)
     }
 
-    /// The last transaction that was locked.
+    /// Returns the newest transaction whose commit has begun.
     pub fn newest(&self) -> Tid {
         self.committing.back().map_or(self.committed, |it| it.tid)
     }
@@ -182,7 +206,7 @@ impl Journal {
         })
     }
 
-    /// Blocks of the log that the running transaction may take.
+    /// Returns how many blocks of the log the running transaction may take.
     fn outstanding(&self) -> u64 {
         let running = self.running.as_ref();
         running.map_or(0, |it| {
@@ -190,13 +214,13 @@ impl Journal {
         })
     }
 
-    /// Blocks of the log that nobody has taken or may take.
+    /// Returns how many blocks of the log are neither taken nor reserved.
     fn space_left(&self) -> u64 {
         let reserved = self.committing.iter().map(|it| it.reserved).sum();
         self.space.left(reserved)
     }
 
-    /// Handles wait: the log has too little space for a whole transaction.
+    /// Tells whether handles must wait: the log has too little space for a whole transaction.
     pub fn lacks_space(&self) -> bool {
         let most = self.space.transaction_max();
         let cleaner = match self.kind.home {
@@ -206,7 +230,7 @@ impl Journal {
         self.space_left() < most + cleaner
     }
 
-    /// Space is short or soon will be: no commit may be held.
+    /// Tells whether space is short or soon will be, so that no commit may be held.
     pub fn is_short(&self) -> bool {
         self.outstanding() > self.space.transaction_max() / 4 * 3
             || self.lacks_space()
@@ -220,18 +244,24 @@ impl Journal {
         committing.is_some_and(|it| !it.is_written)
     }
 
-    /// An operation of the running transaction is about to change a buffer.
+    /// Asks for write access to a buffer, for an operation of the running transaction.
     pub fn access(&mut self, task: TaskId, buffer: BufferId) -> Access {
         let at = buffer as usize;
-        if at >= self.buffers.len() {
-            self.buffers.resize(at + 1, Buffer::default());
+        if at + 1 >= self.buffers.len() {
+            self.buffers.resize(at + 2, Buffer::default());
         }
-        let Buffer { tid, write } = self.buffers[at];
+        let Buffer { tid, write, .. } = self.buffers[at];
         let Some(running) = &mut self.running else {
             return Access::Granted;
         };
         if tid == running.tid {
             return Access::Granted;
+        }
+        if matches!(write, Write::Shadow | Write::Copy) {
+            // The next one too: inode tables and directories fill one block after the other.
+            for contended in [at, at + 1] {
+                self.buffers[contended].copies_left = COPIES_UNUSED_MAX;
+            }
         }
         if matches!(write, Write::Shadow | Write::Home) {
             self.for_buffer.entry(buffer).or_default().push(task);
@@ -241,10 +271,8 @@ impl Journal {
                 Access::Waits
             };
         }
-        self.buffers[at] = Buffer {
-            tid: running.tid,
-            write: Write::None,
-        };
+        self.buffers[at].tid = running.tid;
+        self.buffers[at].write = Write::None;
         running.buffers.push(buffer);
         if self.kind.writers == Writers::Relog || !self.is_unwritten(tid) {
             Access::Granted
@@ -255,7 +283,8 @@ impl Journal {
         }
     }
 
-    /// Ends an operation that began with so many credits; true if the commit waited for it.
+    /// Ends an operation that began with `credits`. Returns true if a commit waits and this was the
+    /// last operation under way.
     pub fn end(&mut self, credits: u64) -> bool {
         let Some(running) = &mut self.running else {
             return false;
@@ -265,7 +294,7 @@ impl Journal {
         running.is_locked && running.updates == 0
     }
 
-    /// Asks for the commit of a transaction; true if that is news to the journal's thread.
+    /// Requests the commit of a transaction; returns true if the journal's thread must be told.
     pub fn request(&mut self, tid: Tid) -> bool {
         let is_running = self.running.as_ref().is_some_and(|it| it.tid == tid);
         let is_news = is_running && self.requested != tid;
@@ -275,34 +304,34 @@ impl Journal {
         is_news
     }
 
-    /// Whether a commit is asked for that may begin.
+    /// Tells whether a requested commit may begin.
     pub fn is_wanted(&self) -> bool {
         let has_room = self.committing.len() < self.kind.in_flight;
         let running = self.running.as_ref().filter(|_| has_room);
         running.is_some_and(|it| it.tid == self.requested && !it.is_locked)
     }
 
-    /// The task sleeps until this transaction's commit ends, or any, if the kind wakes all.
+    /// Lets the task sleep until this transaction's commit ends, or any if the kind wakes all.
     pub fn wait_for_commit(&mut self, task: TaskId, tid: Tid) {
         self.for_commit.push((tid, task));
     }
 
-    /// Tasks that wait for the lock to pass.
+    /// Tells whether tasks sleep because the running transaction is locked or full.
     pub fn has_lock_waiters(&self) -> bool {
         !self.for_lock.is_empty()
     }
 
-    /// Tasks that wait for space in the log.
+    /// Tells whether tasks wait for space in the log.
     pub fn has_space_waiters(&self) -> bool {
         !self.for_space.is_empty()
     }
 
-    /// There may be space: these ask again.
+    /// Returns the tasks that waited for space, now that there may be some.
     pub fn space_waiters(&mut self) -> Vec<TaskId> {
         last_first(std::mem::take(&mut self.for_space))
     }
 
-    /// Closes the running transaction for new operations; true if no operation is under way in it.
+    /// Closes the running transaction for new operations; returns true if none is under way in it.
     pub fn lock(&mut self) -> bool {
         let Some(running) = &mut self.running else {
             return true;
@@ -311,13 +340,14 @@ impl Journal {
         running.updates == 0
     }
 
-    /// Whether the running transaction is locked, and if so, whether no operation is under way.
+    /// Returns whether no operation is under way in the running transaction; `None` if it is not
+    /// locked.
     pub fn locked(&self) -> Option<bool> {
         let running = self.running.as_ref().filter(|it| it.is_locked);
         running.map(|it| it.updates == 0)
     }
 
-    /// The locked transaction commits; gives the tasks that waited for the lock.
+    /// Begins the commit of the locked transaction; returns the tasks that waited for the lock.
     pub fn switch(&mut self, now_ns: u64) -> Vec<TaskId> {
         let reserved = self.outstanding();
         if let Some(running) = self.running.take() {
@@ -332,51 +362,52 @@ impl Journal {
         last_first(std::mem::take(&mut self.for_lock))
     }
 
-    /// The newest commit writes its buffers: they are shadowed, but for those that have a copy. With
-    /// `copies` each gets one. Gives how many buffers there are, and how many are copied for it.
-    pub fn write_buffers(&mut self, copies: bool) -> (usize, usize) {
+    /// Begins the log write of the newest commit. Its buffers are shadowed, except those that were
+    /// copied before and those that `copies` has copied now. Returns how many buffers it has, and
+    /// how many are copied now.
+    pub fn write_buffers(&mut self, copies: Copies) -> (usize, usize) {
         let Some(commit) = self.committing.back_mut() else {
             return (0, 0);
         };
         let has_record = self.kind.end == LogEnd::Record;
         let (start, blocks) = self.space.take(commit.buffers.len(), has_record);
         (commit.start, commit.blocks, commit.reserved) = (Some(start), blocks, 0);
-        let write = match self.kind.writers {
-            Writers::Sleep if !copies => Write::Shadow,
-            Writers::Sleep | Writers::Pass => Write::Copy,
-            Writers::Relog => Write::None,
-        };
-        let mut spared = 0;
+        let writers = self.kind.writers;
+        let mut frozen = 0;
         for buffer in &commit.buffers {
             let known = &mut self.buffers[*buffer as usize];
-            // One that the running transaction has taken was copied then.
+            // A buffer that the running transaction has taken was copied at that moment.
             if known.tid == commit.tid {
-                known.write = write;
-                spared += usize::from(write == Write::Copy);
+                known.write = match writers {
+                    Writers::Sleep => known.asleep_or_copied(copies),
+                    Writers::Pass => Write::Copy,
+                    Writers::Relog => Write::None,
+                };
+                frozen += usize::from(known.write == Write::Copy);
             }
         }
-        (commit.buffers.len(), spared)
+        (commit.buffers.len(), frozen)
     }
 
     fn commit_of(&self, tid: Tid) -> Option<&Committing> {
         self.committing.iter().find(|it| it.tid == tid)
     }
 
-    /// A commit's write: where in the log it begins, and how many blocks it has.
+    /// Returns where in the log a commit's write begins, and how many blocks it has.
     pub fn log_write(&self, tid: Tid) -> Option<(u64, u64)> {
         let commit = self.commit_of(tid)?;
         Some((self.space.place(commit.start?), commit.blocks))
     }
 
-    /// Where in the log the record of a commit lies.
+    /// Returns where in the log the record of a commit lies.
     pub fn record(&self, tid: Tid) -> Option<u64> {
         let commit = self.commit_of(tid)?;
         Some(self.space.place(commit.start? + commit.blocks))
     }
 
-    /// A commit's write to the log has ended; gives the number of its buffers, the tasks that slept on
-    /// the first, and those that slept on others. The commit waits for the first to be written, and so
-    /// comes between them.
+    /// Ends a commit's write to the log. Returns the number of its buffers, the tasks that slept on
+    /// the first one, and those that slept on the others. The commit waits for the first buffer, so
+    /// it is woken between these tasks.
     pub fn written(&mut self, tid: Tid) -> (usize, Vec<TaskId>, Vec<TaskId>) {
         let Some(commit) = self.committing.iter_mut().find(|it| it.tid == tid) else {
             return (0, Vec::new(), Vec::new());
@@ -384,7 +415,7 @@ impl Journal {
         commit.is_written = true;
         for buffer in &commit.buffers {
             let known = &mut self.buffers[*buffer as usize];
-            // A newer transaction may have it by now.
+            // A newer transaction may have taken it by now.
             if known.tid == tid {
                 known.write = Write::None;
             }
@@ -396,7 +427,7 @@ impl Journal {
         (count, first.map_or_else(Vec::new, last_first), rest)
     }
 
-    /// Tasks whose buffer is no longer being written.
+    /// Returns the tasks that slept on buffers that are no longer being written.
     fn woken_by_writes(&mut self) -> Vec<TaskId> {
         let mut woken = Vec::new();
         for (buffer, tasks) in std::mem::take(&mut self.for_buffer) {
@@ -410,19 +441,20 @@ impl Journal {
         woken
     }
 
-    /// The disk is flushed before a commit's last write: what is written later is not behind it.
+    /// Notes that the flush before a commit's last write has begun. It covers no later write.
     pub fn flushes(&mut self, tid: Tid) {
         if let Some(commit) = self.committing.iter_mut().find(|it| it.tid == tid) {
             commit.is_flushing = true;
         }
     }
 
-    /// Whether a commit is past that.
+    /// Tells whether the flush before a commit's last write has begun.
     pub fn is_flushing(&self, tid: Tid) -> bool {
         self.commit_of(tid).is_some_and(|it| it.is_flushing)
     }
 
-    /// A transaction's blocks are all on the disk; true if all before are committed.
+    /// Notes that all blocks of a transaction are on the disk; returns true if all transactions
+    /// before it are committed.
     pub fn durable(&mut self, tid: Tid) -> bool {
         if let Some(commit) = self.committing.iter_mut().find(|it| it.tid == tid) {
             commit.is_durable = true;
@@ -430,7 +462,7 @@ impl Journal {
         self.committing.front().is_some_and(|it| it.tid == tid)
     }
 
-    /// The oldest commit has ended; gives it without its buffers, and the tasks to wake.
+    /// Ends the oldest commit; returns it without its buffers, and the tasks to wake.
     pub fn committed(&mut self) -> (Committing, Vec<TaskId>) {
         let mut commit = self.committing.pop_front().unwrap_or_default();
         self.committed = self.committed.max(commit.tid);
@@ -446,53 +478,54 @@ impl Journal {
         (commit, last_first(woken))
     }
 
-    /// Where the log's tail may move, if that gives back so many blocks.
+    /// Returns where the log's tail may move, if that frees at least `at_least` blocks.
     fn tail_move(&self, at_least: u64) -> Option<u64> {
         let in_flight = self.committing.front().and_then(|it| it.start);
         let to = self.space.tail_may_be(in_flight);
         (self.space.gain(to) >= at_least).then_some(to)
     }
 
-    /// The same when a commit ends: jbd2 writes the superblock for a whole transaction's blocks alone.
+    /// Returns where the tail may move when a commit ends. jbd2 writes the superblock then only if
+    /// that frees the blocks of a whole transaction.
     pub fn tail_move_of_commit(&self) -> Option<u64> {
         self.tail_move(self.space.transaction_max())
     }
 
-    /// The same of a checkpoint: for any.
+    /// Returns where the tail may move after a checkpoint: one freed block is enough.
     pub fn tail_move_of_checkpoint(&self) -> Option<u64> {
         self.tail_move(1)
     }
 
-    /// The superblock with this tail is on the disk.
+    /// Moves the tail: the superblock with the new tail is on the disk.
     pub fn move_tail(&mut self, to: u64) {
         self.space.move_tail(to);
     }
 
-    /// It is neither in a transaction nor being written.
+    /// Tells whether a buffer is neither in an uncommitted transaction nor being written.
     fn is_idle(&self, buffer: BufferId) -> bool {
-        let Buffer { tid, write } = self.buffers[buffer as usize];
+        let Buffer { tid, write, .. } = self.buffers[buffer as usize];
         tid <= self.committed && write == Write::None
     }
 
-    /// Buffers that the oldest transaction in the log keeps there, and that can be written home; of
-    /// the others a commit or a write is under way, or will be.
+    /// Returns the buffers that the oldest transaction keeps in the log and that can be written
+    /// home. For its other buffers a commit or a write is under way, or will be.
     pub fn checkpoint(&self) -> Vec<BufferId> {
         let oldest = self.space.transactions().next().into_iter().flatten();
         oldest.filter(|buffer| self.is_idle(*buffer)).collect()
     }
 
-    /// All buffers that can be written home.
+    /// Returns all buffers that can be written home.
     pub fn dirty(&self) -> Vec<BufferId> {
         let all = self.space.transactions().flatten();
         all.filter(|buffer| self.is_idle(*buffer)).collect()
     }
 
-    /// Whether some buffers' newest committed content is in the log alone.
+    /// Tells whether some buffer's newest committed content is in the log alone.
     pub fn has_dirty(&self) -> bool {
         self.space.live() > 0
     }
 
-    /// A buffer's write to its home begins, if it is idle still: else false.
+    /// Begins a buffer's write to its home; returns false if the buffer is no longer idle.
     pub fn write_home(&mut self, buffer: BufferId) -> bool {
         let is_idle = self.is_idle(buffer);
         if is_idle {
@@ -501,7 +534,7 @@ impl Journal {
         is_idle
     }
 
-    /// The writes of so many buffers to their homes have ended; gives the tasks that slept on them.
+    /// Ends the writes of `count` buffers to their homes; returns the tasks that slept on them.
     pub fn homed(&mut self, first: BufferId, count: u32) -> Vec<TaskId> {
         for buffer in first..first + count {
             self.buffers[buffer as usize].write = Write::None;
@@ -510,9 +543,10 @@ impl Journal {
         self.woken_by_writes()
     }
 
-    /// The cleaner of a log that is the home: all that the oldest transactions keep there joins a new
-    /// one, as many of them as fit. Gives the transaction to commit, which is that, or one that runs
-    /// already; `None` if that is on its way.
+    /// Cleans a log that is the home: the buffers that the oldest transactions keep there join a
+    /// new transaction, which takes as many transactions' buffers as fit. Returns the transaction
+    /// to commit, the new one or one that already runs; `None` if that is locked or nothing can
+    /// move.
     pub fn clean(&mut self, now_ns: u64) -> Option<Tid> {
         if let Some(running) = &self.running {
             return (!running.is_locked).then_some(running.tid);
@@ -539,7 +573,7 @@ impl Journal {
         Some(tid)
     }
 
-    /// Whether a log that is the home is full of what is valid.
+    /// Tells whether a log that is the home is full of valid blocks.
     pub fn is_full(&self) -> bool {
         self.kind.home == Home::Log && self.space.is_full_of_live()
     }

@@ -1,4 +1,4 @@
-//! Tests of the transactions alone.
+//! Tests of the transactions, without a disk or a clock.
 
 use std::collections::BTreeSet;
 
@@ -26,10 +26,10 @@ fn a_shadowed_buffer_holds_up_the_next_transaction() {
     assert_eq!(begin(&mut journal, 2), Begin::Locked);
     assert_eq!(journal.switch(6), [2]);
     assert!(!journal.is_wanted());
-    // Before the write a copy will do, so that the write shadows the others alone.
+    // A buffer that is not yet being written is copied; the write then shadows only the others.
     assert_eq!(begin(&mut journal, 2), Begin::Granted(2));
     assert_eq!(journal.access(2, 7), Access::Copied);
-    assert_eq!(journal.write_buffers(false), (3, 0));
+    assert_eq!(journal.write_buffers(Copies::None), (3, 0));
     assert_eq!(journal.access(2, 7), Access::Granted);
     assert_eq!(journal.access(2, 8), Access::Waits);
     journal.wait_for_commit(1, 1);
@@ -52,19 +52,21 @@ fn copies_shadow_nothing() {
     journal.switch(6);
     begin(&mut journal, 2);
     assert_eq!(journal.access(2, 7), Access::Copied);
-    assert_eq!(journal.write_buffers(true), (2, 1));
+    assert_eq!(journal.write_buffers(Copies::All), (2, 1));
     assert_eq!(journal.access(2, 8), Access::Spared);
 }
 
-/// Tasks, a disk and the journal's thread that do what chance tells them.
+/// Tasks, a disk and the journal's thread, driven by random choices.
 struct Driver {
     journal: Journal,
     now_ns: u64,
-    /// Tasks with a handle; and those that sleep: for a handle, a buffer, or a commit.
+    /// Tasks with a handle.
     holds: BTreeSet<TaskId>,
+    /// Tasks that sleep for a handle, a buffer or a commit.
     sleeps: BTreeSet<TaskId>,
-    /// Commits whose log write is under way, and those whose record is.
+    /// Commits whose log write is under way.
     logs: Vec<Tid>,
+    /// Commits whose record is being written.
     records: Vec<Tid>,
     committed: Tid,
 }
@@ -91,7 +93,7 @@ impl Driver {
         }
     }
 
-    /// A task that is awake begins an operation, changes a buffer, or ends the operation.
+    /// Lets a task that is awake begin an operation, change a buffer, or end the operation.
     fn task(&mut self, task: TaskId, choice: u32) {
         if self.sleeps.contains(&task) {
             return;
@@ -126,12 +128,12 @@ impl Driver {
         }
     }
 
-    /// The journal's thread does its next piece of work.
+    /// Does the next piece of work of the journal's thread.
     fn commit(&mut self) {
         if self.journal.locked() == Some(true) {
             let woken = self.journal.switch(self.now_ns);
             self.woken(woken);
-            let (buffers, _) = self.journal.write_buffers(false);
+            let (buffers, _) = self.journal.write_buffers(Copies::None);
             let newest = self.journal.committing.back().unwrap();
             assert_eq!(newest.buffers.len(), buffers);
             self.logs.push(newest.tid);
@@ -141,7 +143,7 @@ impl Driver {
         assert!(self.journal.committing.len() <= self.journal.kind.in_flight);
     }
 
-    /// One of the disk's writes ends, whichever.
+    /// Ends one of the disk's writes, the one that `choice` picks.
     fn disk(&mut self, choice: usize) {
         let of = choice % (self.logs.len() + self.records.len()).max(1);
         if of < self.logs.len() {
@@ -167,7 +169,7 @@ impl Driver {
         }
     }
 
-    /// The thread that makes space does its next piece of work.
+    /// Does the next piece of work of the thread that makes space.
     fn home(&mut self) {
         if let Some(to) = self.journal.tail_move_of_checkpoint() {
             self.journal.move_tail(to);
@@ -195,7 +197,8 @@ impl Driver {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Transactions become durable in their order; the log never overflows; who sleeps is woken.
+    /// Transactions become durable in order, the log never overflows, and every sleeping task is
+    /// woken.
     #[test]
     fn nothing_is_lost(
         kind in 0..KINDS.len(),
@@ -214,7 +217,7 @@ proptest! {
             // Panics if more blocks are used than there are.
             driver.journal.lacks_space();
         }
-        // All operations end, and everything that was asked for.
+        // Let all operations, requested commits and writes end.
         for _ in 0..2000 {
             for task in driver.holds.clone() {
                 if !driver.sleeps.contains(&task) {

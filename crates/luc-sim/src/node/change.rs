@@ -1,5 +1,7 @@
 //! Changes of metadata: each holds a handle, and takes one buffer after the other.
 
+use luc_control::Copies;
+
 use super::{Next, Node, Stage};
 use crate::costs::Costs;
 use crate::files::{FileId, Files};
@@ -9,7 +11,7 @@ use crate::processors::TaskId;
 use crate::program::Op;
 use crate::recorder::Sleep;
 
-/// Files whose inodes share a block of the inode table: 256 bytes each.
+/// Inodes, of 256 bytes each, that share a block of the inode table.
 const INODES_IN_A_BLOCK: u32 = 16;
 
 /// What a handle is for.
@@ -17,13 +19,13 @@ const INODES_IN_A_BLOCK: u32 = 16;
 pub(super) enum Change {
     Create,
     MakeDir,
-    /// Its times or its size.
+    /// A file's times or size.
     Inode,
-    /// Nothing: a page of data is filled meanwhile.
+    /// No metadata: a page of data is filled under the handle.
     Page,
     /// Blocks for data, not yet marked as written.
     Allocate,
-    /// They are written.
+    /// Those blocks are marked as written.
     Convert,
     Unlink,
     /// A removed file's inode and blocks are freed.
@@ -31,9 +33,9 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// Blocks that its handle asks for (6.12, extents in the inode, no quota): `ext4_create()`,
-    /// `ext4_mkdir()`, `ext4_dirty_inode()`, `ext4_meta_trans_blocks()`, `ext4_unlink()`,
-    /// `ext4_evict_inode()`.
+    /// Returns how many blocks its handle asks for (6.12, extents in the inode, no quota):
+    /// `ext4_create()`, `ext4_mkdir()`, `ext4_dirty_inode()`, `ext4_meta_trans_blocks()`,
+    /// `ext4_unlink()`, `ext4_evict_inode()`.
     pub(super) fn credits(self) -> u64 {
         match self {
             Self::Create | Self::MakeDir => 46,
@@ -45,7 +47,7 @@ impl Change {
         }
     }
 
-    /// The n-th buffer that it changes; `None` after the last.
+    /// Returns the n-th buffer that it changes; `None` after the last.
     fn buffer(self, files: &mut Files, file: FileId, n: u8) -> Option<BufferId> {
         let (dir, number, has_blocks) = {
             let inode = files.inode(file);
@@ -68,7 +70,7 @@ impl Change {
 }
 
 impl Node {
-    /// An operation of one change: create, make a directory, set times; or of two: unlink.
+    /// Runs an operation of one change (create, make a directory, set times) or of two (unlink).
     pub(super) fn change(&mut self, number: TaskId) -> Option<Next> {
         let at = number as usize;
         let op = self.tasks[at].op;
@@ -119,7 +121,7 @@ impl Node {
         }
     }
 
-    /// The directory whose names the task's operation changes.
+    /// Returns the directory that the task's operation locks, to change names in it.
     fn changed_dir(&mut self, at: usize) -> Option<u32> {
         match self.tasks[at].op {
             Op::Create { dir } => Some(dir),
@@ -128,7 +130,7 @@ impl Node {
         }
     }
 
-    /// As the kernel's locks do, a task spins as long as the lock's owner runs, and else sleeps.
+    /// Lets a task spin while the lock's owner runs, and sleep otherwise, as the kernel's locks do.
     fn wait_for_dir(&mut self, number: TaskId, dir: u32) -> Next {
         let dir = self.files.dir(dir);
         if dir
@@ -153,7 +155,7 @@ impl Node {
         }
     }
 
-    /// A handle is wanted for this; `then` is behind it.
+    /// Lets the task ask for a handle for this change; it continues with the stage `then`.
     pub(super) fn begin_change(&mut self, at: usize, change: Change, then: Stage) {
         let task = &mut self.tasks[at];
         task.change = change;
@@ -161,13 +163,13 @@ impl Node {
         task.stage = Stage::Handle;
     }
 
-    /// The stages from the wish for a handle to its end.
+    /// Runs the stages from the request for a handle to its end.
     pub(super) fn in_handle(&mut self, number: TaskId) -> Option<Next> {
         let at = number as usize;
         match self.tasks[at].stage {
             Stage::Handle => self.handle(number),
             Stage::Buffer(n) => self.buffer(number, n),
-            // Its work is done.
+            // The work under the handle is done.
             _ => {
                 self.end_handle(self.tasks[at].change.credits());
                 self.tasks[at].stage = self.tasks[at].then;
@@ -211,13 +213,13 @@ impl Node {
         None
     }
 
-    /// Takes one buffer after the other, and then works.
+    /// Takes the change's n-th buffer; after the last one the task works under its handle.
     fn buffer(&mut self, number: TaskId, n: u8) -> Option<Next> {
         let at = number as usize;
         let now_ns = self.now_ns();
-        let slept_from_ns = self.tasks[at].slept_from_ns.take();
-        if let Some((runtime, from_ns)) = self.runtime.as_mut().zip(slept_from_ns) {
-            runtime.delayed(now_ns - from_ns);
+        let has_slept = std::mem::take(&mut self.tasks[at].has_slept);
+        if let Some(runtime) = self.runtime.as_mut().filter(|_| has_slept) {
+            runtime.delayed();
         }
         let (change, file) = (self.tasks[at].change, self.tasks[at].file);
         let Some(buffer) = change.buffer(&mut self.files, file, n) else {
@@ -227,7 +229,7 @@ impl Node {
         let access = self.journal.access(number, buffer);
         match access {
             Access::Waits => {
-                self.tasks[at].slept_from_ns = Some(now_ns);
+                self.tasks[at].has_slept = true;
                 let sleep = Sleep::Buffer(buffer);
                 self.recorder
                     .sleeps(number, &self.tasks[at].op, sleep, now_ns);
@@ -243,8 +245,9 @@ impl Node {
                 if access == Access::Granted {
                     return None;
                 }
-                // Whether jbd2 made the copy, or LUC before it was needed.
-                if let Some(runtime) = self.runtime.as_mut().filter(|it| it.copies) {
+                // Counts as spared whether jbd2 copied the buffer just now or LUC did so before.
+                if let Some(runtime) = self.runtime.as_mut().filter(|it| it.copies != Copies::None)
+                {
                     runtime.spared();
                     return None;
                 }
@@ -255,7 +258,7 @@ impl Node {
 }
 
 impl Costs {
-    /// Work within a handle; a create searches so many names of its directory.
+    /// Returns the work under a handle; a create searches `names` names of its directory.
     fn within(&self, change: Change, names: u32) -> u64 {
         match change {
             Change::Create => self.create_handle + self.create_entry * u64::from(names),

@@ -1,20 +1,21 @@
 //! The journal's thread: from one commit into the next.
 //!
-//! What differs between journals is in [`crate::journal::kind`]. With more than one commit on its way
-//! the thread does one piece of work after the other: what is `due`, then the next commit.
+//! What differs between journals is in [`crate::journal::kind`]. With several commits in flight the
+//! thread does one piece of work at a time: first what is `due`, then the next commit.
 
+use luc_control::Copies;
 use luc_disk::Request;
 
 use super::{BLOCK_BYTES, BLOCK_SECTORS, Event, For, Next, Node, Owner, Thread};
 use crate::journal::kind::LogEnd;
 use crate::journal::{Begin, Tid};
-use crate::processors::{CpuId, TaskId};
+use crate::processors::TaskId;
 use crate::recorder::{Phase, Sleep};
 use crate::runtime::Decision;
 
 impl Node {
-    /// Begins an operation that may add so many blocks to its transaction, whose number it gives;
-    /// `None`: the task sleeps until it may ask again.
+    /// Begins an operation that may add up to `credits` blocks to its transaction, and returns the
+    /// transaction's number; `None` if the task must sleep and ask again.
     pub(super) fn begin_handle(&mut self, task: TaskId, credits: u64) -> Option<Tid> {
         let now_ns = self.now_ns();
         let sleep = match self.journal.begin(task, credits, now_ns) {
@@ -34,14 +35,14 @@ impl Node {
         None
     }
 
-    /// An operation that began with so many credits has made its changes.
+    /// Ends an operation that began with `credits`.
     pub(super) fn end_handle(&mut self, credits: u64) {
         if self.journal.end(credits) && self.thread == Thread::Locks {
             self.wake_journal(Thread::Locked, self.costs.journal_lock);
         }
     }
 
-    /// Someone wants the commit of a transaction.
+    /// Requests the commit of a transaction.
     pub(super) fn request(&mut self, tid: Tid) {
         let is_news = self.journal.request(tid);
         if is_news && self.thread == Thread::Asleep && self.journal.is_wanted() {
@@ -49,7 +50,7 @@ impl Node {
         }
     }
 
-    /// The same, and it cannot wait: no commit is held.
+    /// Requests the commit of a transaction; it may not be held.
     pub(super) fn demand(&mut self, tid: Tid) {
         if let Some(runtime) = &mut self.runtime {
             runtime.urged(tid);
@@ -65,7 +66,7 @@ impl Node {
         self.wake(self.journal_thread(), instructions);
     }
 
-    /// The thread has this to do, at once if it does nothing else.
+    /// Gives the thread a piece of work, which it starts at once if it is idle.
     fn due(&mut self, to: Thread, instructions: u64) {
         match self.thread {
             Thread::Asleep | Thread::Held | Thread::Locks => self.wake_journal(to, instructions),
@@ -73,7 +74,7 @@ impl Node {
         }
     }
 
-    /// The thread has done a piece of work.
+    /// Chooses the next piece of work after the thread has done one.
     fn next_due(&mut self) -> Next {
         if let Some((to, instructions)) = self.due.pop_front() {
             self.thread = to;
@@ -91,8 +92,8 @@ impl Node {
         Next::Wait
     }
 
-    /// The thread has a processor, and has done the work for this.
-    pub(super) fn commit(&mut self, cpu: CpuId) -> Next {
+    /// Takes the thread's next step: it has a processor, and has done the work of its stage.
+    pub(super) fn commit(&mut self) -> Next {
         match self.thread {
             Thread::Looks => self.look(),
             Thread::Locked => self.switch(),
@@ -101,7 +102,7 @@ impl Node {
                 self.thread = Thread::Begun;
                 Next::Work(self.costs.journal_fill)
             }
-            Thread::Begun => self.fill(cpu),
+            Thread::Begun => self.fill(),
             Thread::Fills(tid) => {
                 match self.journal.kind.end {
                     LogEnd::Record => self.write_log(tid),
@@ -121,12 +122,11 @@ impl Node {
                 None => self.end_commit(),
             },
             Thread::TailMoved => self.end_commit(),
-            // It sleeps.
             Thread::Asleep | Thread::Held | Thread::Locks => Next::Wait,
         }
     }
 
-    /// A commit's last write comes behind its data, and behind a flush.
+    /// Flushes the disk for a commit's last write, once the transaction's data is on the disk.
     fn make_durable(&mut self, tid: Tid) {
         if self.data_of.contains_key(&tid) {
             self.for_data.push(tid);
@@ -136,7 +136,7 @@ impl Node {
         self.flush(For::Commit(tid));
     }
 
-    /// The last data of a transaction is on the disk.
+    /// Continues a commit that waited for its data: the last of it is on the disk.
     pub(super) fn ordered_data_written(&mut self, tid: Tid) {
         if let Some(at) = self.for_data.iter().position(|it| *it == tid) {
             self.for_data.swap_remove(at);
@@ -168,13 +168,13 @@ impl Node {
         Next::Wait
     }
 
-    /// No operation is under way in the locked transaction.
+    /// Takes up the locked transaction, in which no operation is under way.
     fn lock(&mut self) -> Next {
         self.thread = Thread::Locked;
         Next::Unbroken(self.costs.journal_lock)
     }
 
-    /// The transaction is locked and still: it commits.
+    /// Begins the commit of the locked transaction.
     fn switch(&mut self) -> Next {
         let now_ns = self.now_ns();
         let waiting = self.journal.switch(now_ns);
@@ -184,16 +184,13 @@ impl Node {
         Next::Unbroken(self.costs.journal_begin)
     }
 
-    /// Prepares the log's write: buffers are shadowed from here on, or copied.
-    fn fill(&mut self, cpu: CpuId) -> Next {
+    /// Prepares the log write: from here on the buffers are shadowed or copied.
+    fn fill(&mut self) -> Next {
         self.recorder
             .commit(Phase::Logs, &self.journal, self.now_ns());
-        let copies = self.runtime.as_ref().is_some_and(|it| it.copies);
-        let (buffers, spared) = self.journal.write_buffers(copies);
-        let copying = self.costs.frozen_copy * spared as u64;
-        if let Some(runtime) = self.runtime.as_mut().filter(|_| spared > 0) {
-            runtime.copied(self.processors.time_ns(cpu, copying));
-        }
+        let copies = self.runtime.as_ref().map_or(Copies::None, |it| it.copies);
+        let (buffers, frozen) = self.journal.write_buffers(copies);
+        let copying = self.costs.frozen_copy * frozen as u64;
         let newest = self.journal.committing.back().map_or(0, |it| it.tid);
         self.thread = Thread::Fills(newest);
         Next::Work(self.costs.journal_buffer * buffers as u64 + copying)
@@ -216,7 +213,7 @@ impl Node {
         self.submit(request, Owner::Log(tid));
     }
 
-    /// The write that makes a commit durable: its record, or all of it.
+    /// Writes what makes a commit durable: its record, or the whole commit if it has a checksum.
     pub(super) fn write_last(&mut self, tid: Tid) {
         match self.journal.kind.end {
             LogEnd::Checksum => self.write_log(tid),
@@ -229,13 +226,13 @@ impl Node {
         }
     }
 
-    /// The block before the log's first.
+    /// Writes the journal's superblock, which lies before the log's first block.
     pub(super) fn write_superblock(&mut self, owner: Owner) {
         let sector = self.layout.log_sector - BLOCK_SECTORS;
         self.submit(Request::write_fua(sector, BLOCK_BYTES), owner);
     }
 
-    /// The interrupt of a log write: it ends the shadows, and wakes the tasks that slept on them.
+    /// Handles the interrupt of a log write: ends the shadows and wakes the tasks that slept.
     pub(super) fn log_written(&mut self, tid: Tid) {
         let (buffers, first, rest) = self.journal.written(tid);
         let each = self.costs.journal_buffer_end * buffers as u64;
@@ -248,7 +245,7 @@ impl Node {
         self.wake_all(rest);
     }
 
-    /// The interrupt of a record's write.
+    /// Handles the interrupt of a record's write.
     pub(super) fn record_written(&mut self, tid: Tid) {
         self.journal_interrupt(self.costs.interrupt);
         self.durable(tid);
@@ -259,7 +256,7 @@ impl Node {
             .interrupt(self.journal_thread(), instructions);
     }
 
-    /// The write that makes a transaction durable has ended.
+    /// Notes that the write that makes a transaction durable has ended.
     fn durable(&mut self, tid: Tid) {
         self.written_behind_flush();
         if self.journal.durable(tid) {
@@ -267,14 +264,14 @@ impl Node {
         }
     }
 
-    /// The interrupt of the superblock's write that belongs to a commit.
+    /// Handles the interrupt of a superblock write that belongs to a commit.
     pub(super) fn tail_of_commit_written(&mut self, to: u64) {
         self.journal_interrupt(self.costs.interrupt);
         self.move_tail(to);
         self.due(Thread::TailMoved, 0);
     }
 
-    /// The log has its tail here now: handles may begin.
+    /// Moves the log's tail; tasks that waited for space ask again.
     pub(super) fn move_tail(&mut self, to: u64) {
         self.journal.move_tail(to);
         let waiting = self.journal.space_waiters();

@@ -13,6 +13,7 @@ mod data;
 mod flush;
 mod home;
 mod journal_thread;
+mod stage;
 mod sync;
 mod tasks;
 mod throttle;
@@ -27,6 +28,7 @@ use luc_trace::Header;
 use change::Change;
 use flush::{Flushes, For};
 use home::HomeWriter;
+use stage::Stage;
 use throttle::Throttle;
 use workers::{WORKERS, Workers};
 
@@ -115,44 +117,6 @@ enum Next {
     Wait,
 }
 
-/// The position of a task within its operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    Begin,
-    /// Wants a handle.
-    Handle,
-    /// Wants its n-th buffer.
-    Buffer(u8),
-    /// Holds its handle.
-    Inside,
-    After,
-    /// Wants the lock of the directory that it changes, or of the file that it writes. A write then
-    /// updates the file's times, fills pages and makes the file longer.
-    Lock,
-    Times,
-    Pages,
-    /// Fills the next page within a handle.
-    Page,
-    Size,
-    Unlock,
-    /// A sync looks for dirty data, sends it, waits for it, and waits for the data of other tasks.
-    Data,
-    Send,
-    Sent,
-    Written,
-    Others,
-    /// The sync asks for its commit.
-    Ask,
-    /// It waits for its commit.
-    Committed,
-    /// It checks whether its commit was the one that ended.
-    Again,
-    /// It flushes the disk, because no commit does that for it.
-    Flush,
-    Flushed,
-    Done,
-}
-
 struct Task {
     program: Box<dyn Program>,
     op: Op,
@@ -165,8 +129,8 @@ struct Task {
     /// Pages that a write has yet to fill within handles, and the stage after the last.
     pages_left: u64,
     behind_pages: Stage,
-    /// Start of its sleep on a buffer.
-    slept_from_ns: Option<u64>,
+    /// Whether the task slept on a buffer and the controllers have not been told yet.
+    has_slept: bool,
     /// Another task woke it before it parked.
     is_woken: bool,
     is_parked: bool,
@@ -311,7 +275,7 @@ impl Node {
             then: Stage::Done,
             pages_left: 0,
             behind_pages: Stage::Done,
-            slept_from_ns: None,
+            has_slept: false,
             is_woken: false,
             is_parked: false,
             data: Writeback::default(),
@@ -511,7 +475,7 @@ impl Node {
         self.acting = Some(cpu);
         self.recorder.runs_on(cpu);
         let next = if task == self.journal_thread() {
-            self.commit(cpu)
+            self.commit()
         } else if task == self.home_thread() {
             self.go_home()
         } else {

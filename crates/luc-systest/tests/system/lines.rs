@@ -180,7 +180,8 @@ fn variables(text: &str) -> Vec<Item> {
     let mut sections = Vec::new();
     let mut items = Vec::new();
     for line in text.lines() {
-        // `  [68] .bss NOBITS ADDRESS OFFSET SIZE ENTRIES FLAGS LINK INFO ALIGN`; some have no flags.
+        // `  [68] .bss NOBITS ADDRESS OFFSET SIZE ENTRIES FLAGS LINK INFO ALIGN`; some have no
+        // flags.
         if let Some((number, rest)) = line
             .trim_start()
             .strip_prefix('[')

@@ -86,10 +86,12 @@ fn system(kernel: &str) -> Outcome {
     Ok(())
 }
 
-/// What ends a hold, a wait that no disk ends, and what the kernel log reports of LUC.
+/// What ends a hold, a task that cannot steer holds, a wait that no disk ends, and what the kernel
+/// log reports of LUC.
 fn holding(kernel: &str) -> Outcome {
     let jobs = [
         Job::new("holding", &["1ms:8:64M"])?,
+        Job::new("spinner", &["4ms:1:64M"])?,
         Job::new("hung", &[])?.allow(TASK_HANGS),
     ];
     let mut spec = guest_for(kernel, &jobs)?;

@@ -49,8 +49,8 @@ pub struct FsyncCostResult {
     pub args: FsyncCost,
     /// An fsync that finds its data committed.
     pub clean: Times,
-    /// An fchmod and its fsync, from the end of one turn to the end of the next: everything that the
-    /// machine did meanwhile.
+    /// An fchmod and its fsync, from the end of one turn to the end of the next: everything that
+    /// the machine did meanwhile.
     pub committed: Times,
     /// Processor time of the journal's thread for one commit of one metadata buffer; `None` if the
     /// kernel does not show it to this user.

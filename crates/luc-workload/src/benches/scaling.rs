@@ -1,7 +1,7 @@
 //! Workload `scaling`: how many fsyncs that need no commit N processors can make.
 //!
-//! Such an fsync touches nothing but memory. If N processors make less than N times the calls of one,
-//! their calls contend for memory. Each thread has a processor and a file of its own.
+//! Such an fsync touches nothing but memory. If N processors make less than N times the calls of
+//! one, their calls contend for memory. Each thread has a processor and a file of its own.
 
 use std::ffi::CStr;
 use std::fmt;

@@ -275,7 +275,7 @@ fn controller_names(file: &File) -> Vec<String> {
             "LUC_COPYOUT_",
             "LUC_POLICY_",
             "luc_batching_",
-            "luc_copyout_auto",
+            "luc_copyout_contended",
         ]
         .iter()
         .any(|prefix| word.starts_with(prefix))

@@ -23,8 +23,8 @@ const ON_LUC: &str = "ordered luc";
 /// Makes copies at every commit, not only when writers are delayed, so that their faults show.
 const ALWAYS_COPY: Replacement = (
     COMMIT,
-    "	if (!fs->copyout_rests || fs->in.space_short || READ_ONCE(fs->copyout_news))\n",
-    "	fs->copies_left = S64_MAX;\n	luc_copyout_set(fs, true);\n	if (false)\n",
+    "	if (!fs->copyout_rests || READ_ONCE(fs->copyout_news))\n",
+    "	fs->copies_left = S64_MAX;\n	luc_copyout_set(fs, LUC_COPY_ALL);\n	if (false)\n",
 );
 const COPY: &str = "	memcpy(copy, bh->b_data, bh->b_size);\n";
 const COPYOUT: &str = "kmod/copyout.c";

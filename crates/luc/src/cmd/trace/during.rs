@@ -17,9 +17,9 @@ use crate::progress::Bar;
 /// How often to check whether a command has ended if its end cannot be waited for.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How long a command may take to end by itself after a process sent a signal to luc. The sender may
-/// have sent it to the whole group, as timeout(1) and service managers do, and many programs take a
-/// second signal for an order to end at once.
+/// How long a command may take to end by itself after a process sent a signal to luc. The sender
+/// may have sent it to the whole group, as timeout(1) and service managers do, and many programs
+/// take a second signal for an order to end at once.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Calls `each` every `pause` until the time is over, the command has ended, or an interrupt

@@ -1,0 +1,43 @@
+# A task that calls fsync() on a clean file as often as it can must not steer LUC: such a call waits
+# for no commit. LUC holds the commits of others as it does without that task.
+. /t/lib.sh
+cat > /tmp/spinner.f <<'EOF'
+set $dir=/tmp
+define fileset name=clean,path=$dir,entries=1,size=4k,prealloc
+define process name=spinner {
+  thread name=spinner,memsize=1m {
+    flowop openfile name=open,filesetname=clean,fd=1
+    flowop fsync name=sync,iters=2000,fd=1
+    flowop closefile name=close,fd=1
+  }
+}
+EOF
+
+# load THREADS: sets files_per_s and how many of 1000 commits were held.
+load() {
+	held=$(counter nullb0 commits_held) commits=$(counter nullb0 commits)
+	luc bench create-fsync --threads "$1" --seconds 2 --warmup-s 0 --json /mnt/0 > /tmp/load ||
+		bad "the load of $1 threads: exit $?"
+	files_per_s=$(sed 's/.*"ops_per_s":\([0-9]*\).*/\1/' /tmp/load)
+	held=$((($(counter nullb0 commits_held) - held) * 1000 /
+		($(counter nullb0 commits) - commits)))
+}
+
+check 0 "on: *" luc on /mnt/0
+for threads in 1 8; do
+	load $threads
+	alone_held=$held alone_files_per_s=$files_per_s
+	luc bench run /tmp/spinner.f --dir /mnt/0 --seconds 3 --json > /tmp/spun &
+	usleep 300000
+	load $threads
+	yes "the spinner ran on" test -d /proc/$!
+	wait $!
+	echo "tell $threads threads, of 1000 commits held $alone_held alone, $held beside a spinner;" \
+		"files/s $alone_files_per_s, $files_per_s"
+	yes "$threads threads: LUC holds as often as without a spinner" \
+		test $held -ge $((alone_held - 200)) -a $held -le $((alone_held + 200))
+	yes "$threads threads: the rate stays" \
+		test $((files_per_s * 10)) -ge $((alone_files_per_s * 9))
+done
+check 0 "off: *" luc off /mnt/0
+finish
