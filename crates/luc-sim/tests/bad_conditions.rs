@@ -1,5 +1,5 @@
 //! LUC beside stock in bad conditions: a disk that changes its speed, threads that come and go, a
-//! journal of 4 MiB, 2000 threads. A clock that jumps: `crates/luc-control/tests/clock.rs`.
+//! journal of 4 MiB, 2000 threads.
 
 mod common;
 
@@ -11,14 +11,17 @@ use luc_sim::program::{Op, Program, Went};
 use luc_sim::{Node, Setup, load, run};
 use luc_workload::Outcome;
 
-/// Least LUC/stock of the syncs done: of the geometric mean over the seeds, and of each seed.
+/// The least LUC/stock of the syncs done: of the geometric mean over the seeds, and of each seed.
+/// All of 24 seeds keep them.
 type Bounds = (f64, f64);
 
-/// Returns the seeds of the tests; `LUC_SEEDS=200` draws more of them. The figures in this file are
-/// of so many. Tests print theirs.
+/// The bounds where holding gains nothing.
+const EQUAL: Bounds = (0.97, 0.93);
+
+/// Returns the seeds of the tests; `LUC_SEEDS=200` draws more of them.
 fn seeds() -> std::ops::RangeInclusive<u64> {
     let asked = std::env::var("LUC_SEEDS").ok();
-    1..=asked.and_then(|text| text.parse().ok()).unwrap_or(8)
+    1..=asked.and_then(|text| text.parse().ok()).unwrap_or(4)
 }
 
 /// Compares the syncs that `done` counts with LUC and on stock, for each part of a run.
@@ -39,7 +42,6 @@ fn compare(what: &str, bounds: &[Bounds], done: impl Fn(Option<Params>, u64) -> 
         let deviation = (of_part().map(square).sum::<f64>() / ratios.len() as f64).sqrt();
         let found = format!("{what}, part {part}: mean {mean:.4}, worst {worst:.4}");
         println!("{found}, deviation {deviation:.4} of {}", ratios.len());
-        if std::env::var_os("X").is_some() { continue; }
         assert!(mean >= *mean_min, "{found}: mean below {mean_min}");
         assert!(worst >= *worst_min, "{found}: worst below {worst_min}");
     }
@@ -59,16 +61,19 @@ const PARTS: [(u64, u32); 5] = [(2, 1000), (2, 100), (6, 100), (2, 1000), (2, 10
 /// first 2 s of each speed, and what follows.
 #[test]
 fn a_disk_changes_its_speed_tenfold() {
-    const GAINS: [Bounds; 5] = [(1.7, 1.7); 5];
+    const GAINS: [Bounds; 5] = [(1.8, 1.8); 5];
+    const SAME: [Bounds; 5] = [EQUAL; 5];
+    // Only while the disk is slow, commits take longer than the pauses between syncs.
+    const GAINS_ON_A_SLOW_DISK: [Bounds; 5] = [EQUAL, (1.4, 1.1), (1.6, 1.5), EQUAL, EQUAL];
     for (disk, threads, think_us, jitter_us, bounds) in [
         ("1ms:64", 2, 50, 100, GAINS),
         ("nvme", 8, 50, 100, GAINS),
         ("hdd-7200", 16, 50, 100, GAINS),
-        ("1ms:64", 4, 500, 4000, [(0.99, 0.98); 5]),
-        ("1ms:64", 3, 5000, 20_000, [(0.99, 0.98); 5]),
-        ("nvme", 4, 500, 4000, [(0.99, 0.98); 5]),
-        ("sata-ssd", 16, 2000, 8000, [(0.99, 0.98); 5]),
-        ("hdd-7200", 16, 5000, 20_000, [(0.99, 0.98); 5]),
+        ("1ms:64", 4, 500, 4000, GAINS_ON_A_SLOW_DISK),
+        ("1ms:64", 3, 5000, 20_000, SAME),
+        ("nvme", 4, 500, 4000, GAINS_ON_A_SLOW_DISK),
+        ("sata-ssd", 16, 2000, 8000, SAME),
+        ("hdd-7200", 16, 5000, 20_000, SAME),
     ] {
         let what = format!("{disk}, {threads} threads, think {think_us} us, jitter {jitter_us}");
         compare(&what, &bounds, |luc, seed| {
@@ -91,7 +96,7 @@ fn a_disk_changes_its_speed_tenfold() {
     }
 }
 
-/// A member of a crowd that syncs for a while, rests, and does so again.
+/// One of a crowd: it syncs for a while, rests, and starts over.
 struct Member {
     thread: Thread,
     drawn: Drawn,
@@ -146,12 +151,12 @@ fn crowd(think_us: u64, rounds: u64, seed: u64) -> Vec<Box<dyn Program>> {
 #[test]
 fn threads_come_and_go() {
     for (disk, think_us, bounds) in [
-        ("1ms:64", 100, (0.99, 0.98)),
-        ("sata-ssd", 100, (0.99, 0.98)),
-        ("nvme", 100, (0.99, 0.98)),
-        ("hdd-7200", 100, (0.99, 0.98)),
-        ("nvme", 2000, (0.99, 0.98)),
-        ("hdd-7200", 2000, (0.99, 0.98)),
+        ("1ms:64", 100, EQUAL),
+        ("sata-ssd", 100, EQUAL),
+        ("nvme", 100, EQUAL),
+        ("hdd-7200", 100, (1.35, 1.3)),
+        ("nvme", 2000, EQUAL),
+        ("hdd-7200", 2000, (1.35, 1.3)),
     ] {
         let what = format!("crowd, think up to {think_us} us, {disk}");
         compare(&what, &[bounds; 2], |luc, seed| {
@@ -172,21 +177,22 @@ fn created(words: &str, setup: &Setup) -> u64 {
     }
 }
 
+/// Fast disks lose: where the log runs full every few commits, two convoys use the time in which it
+/// is emptied, and one does not (docs/controllers.md).
 #[test]
 fn a_journal_of_1024_blocks() {
     for (disk, threads, warmup_s, seconds, bounds) in [
-        ("1ms:64", 16, 0.5, 1.0, (0.99, 0.98)),
-        ("1ms:64", 64, 0.2, 0.3, (0.99, 0.98)),
-        ("100us:64", 16, 0.1, 0.1, (0.99, 0.98)),
-        ("sata-ssd", 16, 0.5, 0.5, (0.99, 0.98)),
-        ("sata-ssd", 64, 0.25, 0.3, (0.99, 0.98)),
-        ("hdd-7200", 16, 1.0, 1.5, (0.99, 0.98)),
-        ("hdd-7200", 64, 1.0, 0.6, (0.99, 0.98)),
+        ("1ms:64", 16, 0.5, 1.0, (0.93, 0.92)),
+        ("1ms:64", 64, 0.2, 0.3, (0.82, 0.78)),
+        ("100us:64", 16, 0.1, 0.1, (0.9, 0.88)),
+        ("sata-ssd", 16, 0.5, 0.5, (1.35, 1.3)),
+        ("sata-ssd", 64, 0.25, 0.3, (1.2, 1.1)),
+        ("hdd-7200", 16, 1.0, 1.5, (1.6, 1.5)),
+        ("hdd-7200", 64, 1.0, 0.6, (1.4, 1.3)),
     ] {
         let what = format!("4 MiB, {threads} threads, {disk}");
-        let words = format!(
-            "create-fsync --threads {threads} --warmup-s {warmup_s} --seconds {seconds}"
-        );
+        let words =
+            format!("create-fsync --threads {threads} --warmup-s {warmup_s} --seconds {seconds}");
         compare(&what, &[bounds], |luc, seed| {
             let journal = Choice::new("jbd2", Some(4)).expect("a journal");
             let setup = Setup {
@@ -200,8 +206,8 @@ fn a_journal_of_1024_blocks() {
 
 #[test]
 fn two_thousand_threads() {
-    for (disk, bounds) in [("1ms:64", (0.99, 0.98)), ("nvme", (0.99, 0.98))] {
-        compare(&format!("2000 threads, {disk}"), &[bounds], |luc, seed| {
+    for disk in ["1ms:64", "nvme"] {
+        compare(&format!("2000 threads, {disk}"), &[EQUAL], |luc, seed| {
             let load = Load {
                 threads: 2000,
                 cpus: 4,

@@ -10,6 +10,7 @@
 
 mod change;
 mod data;
+mod disk;
 mod flush;
 mod home;
 mod journal_thread;
@@ -22,7 +23,6 @@ mod workers;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use luc_control::{Params, State};
-use luc_disk::Request;
 use luc_trace::Header;
 
 use change::Change;
@@ -505,35 +505,6 @@ impl Node {
         let later = self.sleepers.split_off(&(now_ns + 1, 0));
         for (_, task) in std::mem::replace(&mut self.sleepers, later) {
             self.wake(task, 0);
-        }
-    }
-
-    fn submit(&mut self, request: Request, owner: Owner) {
-        let now_ns = self.now_ns();
-        let calendar = &mut self.calendar;
-        self.disk.submit(request, owner, now_ns, |end| {
-            calendar.enter(end.at_ns, Event::Served(end.number));
-        });
-    }
-
-    fn served(&mut self, number: u64) {
-        let now_ns = self.now_ns();
-        let calendar = &mut self.calendar;
-        let owner = self.disk.ended(number, now_ns, |end| {
-            calendar.enter(end.at_ns, Event::Served(end.number));
-        });
-        match owner {
-            Some(Owner::Data(task)) => {
-                self.processors.interrupt(task, self.costs.interrupt);
-                self.data_arrived(task);
-            }
-            Some(Owner::Log(tid)) => self.log_written(tid),
-            Some(Owner::Record(tid)) => self.record_written(tid),
-            Some(Owner::Flush) => self.flushed(),
-            Some(Owner::TailOfCommit(to)) => self.tail_of_commit_written(to),
-            Some(Owner::TailOfCheckpoint) => self.tail_of_checkpoint_written(),
-            Some(Owner::Home { first, count }) => self.home_written(first, count),
-            None => {}
         }
     }
 
