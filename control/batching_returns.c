@@ -11,8 +11,9 @@
  * 2. What holding costs. Let C be the time of a commit, z the time from the end of the
  * last commit to the request of this one, and W the time that this one is held. With
  * two convoys a turn takes 2 C. With one convoy it takes z + W + C. So holding pays if
- * z + W < C, whatever the number of tasks. An idle journal, z >= C, is no bottleneck:
- * there a hold may take up to C, and section 5 weighs it.
+ * z + W < C, whatever the number of tasks. Half of z counts, as two convoys have their
+ * share of it, too: tasks wait for processors, and for space in the log. An idle journal,
+ * z >= C, is no bottleneck: there a hold may take up to C, and section 5 weighs it.
  *
  * 3. Whom to wait for. luc_returns.h knows the tasks that the last two commits released
  * and that are not back, and the tasks inside a sync call that still write their data.
@@ -29,7 +30,9 @@
  * A commit is not held at all if the expected tasks, at the average arrival gap, would
  * be too late for that bound. This is so where processors and not the journal are the
  * bottleneck: tasks trickle in, and two convoys use disk and processors at once. The
- * gap is learned from held batches and from the arrivals behind a commit under way.
+ * gap is learned from held batches and from the arrivals behind a commit under way. Two
+ * tasks teach it nothing while no batch is held, so a gap that forbids a hold is
+ * forgotten, a 64th each time.
  *
  * 4. Tasks that nothing announces. The first sync events after a pause have no past. A
  * commit of such events is held for C/32, a millisecond at most. It is not held if the
@@ -68,6 +71,7 @@
 
 /* Shifts are powers of two of a commit's time. The arena is flat within a factor of two. */
 #define MARGIN_SHIFT 3		/* of the bound: between 0.7 C and 1.2 C nothing changes */
+#define UNUSED_SHIFT 1		/* all of it loses 4 MiB journals, nothing of it loses p99 */
 #define IDLE_SHIFT 3		/* a sixteenth loses bursts, a quarter loses p99 */
 #define IDLE_MIN_NS 100000LL	/* twice the slack that the kernel gives timers */
 #define PROBE_SHIFT 5		/* the largest that loses no cell of single sync calls */
@@ -76,6 +80,7 @@
 #define DEBT_SHIFT 4		/* a property of luc-sim fails in one case of 1700 with 5 */
 #define GAP_EVENTS_MIN 3LL	/* two tell nothing about a third */
 #define GAP_SHIFT 2
+#define GAP_FORGET_SHIFT 6		/* chosen: from 4 to 8 nothing changes */
 
 static luc_s64 commit_of(const struct luc_input *in)
 {
@@ -130,7 +135,7 @@ static luc_s64 limit_of(const struct luc_state *s, const struct luc_input *in)
 	luc_s64 unused = luc_sub(luc_sub(in->now_ns, s->closed_ns), commit);
 
 	if (s->closed_ns && unused > 0 && unused < commit)
-		limit -= unused;
+		limit -= unused >> UNUSED_SHIFT;
 	return luc_max(limit, 0);
 }
 
@@ -174,7 +179,9 @@ void luc_batching_returns_open(const struct luc_params *params, struct luc_state
 	s->limit_ns = limit_of(s, in);
 	s->idle_ns = idle_of(s, commit_of(in));
 	back_ns = luc_mul(luc_max(s->gap_ns, 0), expected_of(in));
-	if (s->idle_ns > 0 && back_ns <= luc_min(s->limit_ns, luc_us_to_ns(params->delay_limit_us)))
+	if (back_ns > luc_min(s->limit_ns, luc_us_to_ns(params->delay_limit_us)))
+		s->gap_ns -= s->gap_ns >> GAP_FORGET_SHIFT;
+	else if (s->idle_ns > 0)
 		s->wait_ns = s->limit_ns;
 }
 

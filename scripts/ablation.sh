@@ -24,11 +24,13 @@ parts() {
 	cat <<-'EOF'
 	table	control/batching_returns.c	return luc_max(in->expected_events, 0);	return 0;
 	probe	control/batching_returns.c	return luc_min(commit >> PROBE_SHIFT, PROBE_MAX_NS);	return 0;
-	debt	control/batching_returns.c	|| s->debt_ns > 0 	
+	debt	control/batching_returns.c	|| is_in_debt(s, in) 	
 	bound	control/batching_returns.c	luc_s64 limit = commit - (commit >> MARGIN_SHIFT);	luc_s64 limit = 50 * 1000 * 1000;
-	idle-journal	control/batching_returns.c	limit -= unused;	limit -= 0;
+	idle-journal	control/batching_returns.c	limit -= unused >> UNUSED_SHIFT;	limit -= 0;
 	in-time	control/batching_returns.c	back_ns = luc_mul(luc_max(s->gap_ns, 0), expected_of(in));	back_ns = 0;
-	lone-stream	control/batching_returns.c	|| (expected_of(in) <= 0 && in->same_task)	|| 0
+	lone-stream	control/batching_returns.c	in->same_task || 	
+	last-batch	control/batching_returns.c	 || is_last_batch(s, in)	
+	forgotten-gap	control/batching_returns.c	s->gap_ns >> GAP_FORGET_SHIFT	0
 	trial	control/luc_trial.c	return s->trial_phase != LUC_TRIAL_FREE && s->trial_phase != LUC_TRIAL_STAY_FREE;	return 1;
 	contended	control/copyout_contended.c	LUC_COPY_CONTENDED :	LUC_COPY_ALL :
 	copy-out	abi/luc_knobs.h	LUC_COPYOUT_NR - 1, LUC_COPYOUT_CONTENDED,	LUC_COPYOUT_NR - 1, LUC_COPYOUT_OFF,

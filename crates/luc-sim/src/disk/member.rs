@@ -2,15 +2,22 @@
 
 use luc_disk::{Model, Params, Request};
 
+use super::Speed;
+
 /// Bytes of a sector.
 const SECTOR_BYTES: u64 = 512;
 
-/// A disk whose clock is ahead of the simulator's by its phase. The clock determines the angle of
-/// the model's platter, so two members with different phases rotate out of step.
+/// A disk with a clock of its own, which is ahead of the simulator's by its phase at first. The
+/// clock determines the angle of the model's platter, so two members with different phases rotate
+/// out of step. All of the model's times are times of this clock, so a disk whose clock runs slower
+/// is a slower disk.
 #[derive(Debug)]
 pub struct Member {
     model: Model,
-    phase_ns: u64,
+    /// The clock showed `then_own_ns` at `then_ns`, and has run at this speed since.
+    speed: Speed,
+    then_ns: u64,
+    then_own_ns: u64,
     has_arm: bool,
     waiting: Vec<Request>,
     /// The requests that the waiting parts belong to, in the same order.
@@ -25,12 +32,22 @@ impl Member {
         Self {
             has_arm: params.get("rotation_ns").is_some_and(|turn_ns| turn_ns > 0),
             model: Model::new(params, sectors),
-            phase_ns,
+            speed: Speed::default(),
+            then_ns: 0,
+            then_own_ns: phase_ns,
             waiting: Vec::new(),
             wholes: Vec::new(),
             in_service: 0,
             next_sector: 0,
         }
+    }
+
+    /// Changes the speed of the disk's clock from now on. The parts in service end when they would
+    /// have ended.
+    pub fn set_speed(&mut self, speed: Speed, now_ns: u64) {
+        self.then_own_ns = self.own_ns(now_ns);
+        self.then_ns = now_ns;
+        self.speed = speed;
     }
 
     /// Adds a part of a request that arrives now.
@@ -55,7 +72,8 @@ impl Member {
         let whole = self.wholes.remove(at);
         let done_ns = self.model.start(&part, own_ns);
         self.in_service += 1;
-        Some((part, whole, done_ns - self.phase_ns))
+        let takes_ns = self.speed.outside_ns(done_ns.saturating_sub(own_ns));
+        Some((part, whole, now_ns.saturating_add(takes_ns)))
     }
 
     /// Ends a started part.
@@ -78,6 +96,7 @@ impl Member {
     }
 
     fn own_ns(&self, now_ns: u64) -> u64 {
-        now_ns.saturating_add(self.phase_ns)
+        let passed_ns = self.speed.inside_ns(now_ns.saturating_sub(self.then_ns));
+        self.then_own_ns.saturating_add(passed_ns)
     }
 }

@@ -2,6 +2,7 @@
 //! calendar.
 //!
 //! - [`member`]: one disk with its queue. [`layout`]: which bytes of an array lie on which members.
+//!   [`speed`]: a disk that becomes slower or faster in use.
 //! - [`text`]: the text form of a disk. [`systems`]: the disks of the documents' systems.
 //!
 //! Every kind has 4 GiB ([`SECTORS`]). As in the lab, that is a scaled image of a whole drive; the
@@ -18,6 +19,7 @@
 
 mod layout;
 mod member;
+mod speed;
 pub mod systems;
 mod text;
 
@@ -30,6 +32,7 @@ use luc_disk::{Op, Params, Request};
 use crate::random;
 use layout::Layout;
 use member::Member;
+pub use speed::Speed;
 pub use text::{KNOBS, LEVELS, NoDisk, is_only_simulated};
 
 /// Sectors of 512 bytes: 4 GiB, as the lab's disks have.
@@ -135,6 +138,13 @@ impl<W> Disk<W> {
             started: 0,
             requests: BTreeMap::new(),
             submitted: 0,
+        }
+    }
+
+    /// Changes the speed of all members from now on.
+    pub fn set_speed(&mut self, speed: Speed, now_ns: u64) {
+        for member in &mut self.members {
+            member.set_speed(speed, now_ns);
         }
     }
 

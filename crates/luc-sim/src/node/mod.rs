@@ -10,6 +10,7 @@
 
 mod change;
 mod data;
+mod disk;
 mod flush;
 mod home;
 mod journal_thread;
@@ -22,7 +23,6 @@ mod workers;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use luc_control::{Params, State};
-use luc_disk::Request;
 use luc_trace::Header;
 
 use change::Change;
@@ -243,7 +243,8 @@ const FOLDER_BUFFERS: [BufferId; 8] = [
 ];
 
 impl Node {
-    /// Creates the machine before its first task begins, and what computes the plan's figures.
+    /// Creates the machine before its first task begins; also returns how to compute the plan's
+    /// figures.
     pub fn new(setup: &Setup, plan: Plan) -> (Self, Figures) {
         let tasks = plan.programs.len();
         let mut node = Self::of(setup, plan.programs, plan.measured);
@@ -493,7 +494,8 @@ impl Node {
         self.begun(end);
     }
 
-    /// Handles a timer's interrupt: it wakes all tasks whose time has come, even with slack left.
+    /// Handles a timer's interrupt: it wakes all tasks whose time has come, even those with slack
+    /// left.
     fn timer(&mut self, task: TaskId) {
         let now_ns = self.now_ns();
         if !self.sleepers.contains(&(now_ns - TIMER_SLACK_NS, task)) {
@@ -506,36 +508,8 @@ impl Node {
         }
     }
 
-    fn submit(&mut self, request: Request, owner: Owner) {
-        let now_ns = self.now_ns();
-        let calendar = &mut self.calendar;
-        self.disk.submit(request, owner, now_ns, |end| {
-            calendar.enter(end.at_ns, Event::Served(end.number));
-        });
-    }
-
-    fn served(&mut self, number: u64) {
-        let now_ns = self.now_ns();
-        let calendar = &mut self.calendar;
-        let owner = self.disk.ended(number, now_ns, |end| {
-            calendar.enter(end.at_ns, Event::Served(end.number));
-        });
-        match owner {
-            Some(Owner::Data(task)) => {
-                self.processors.interrupt(task, self.costs.interrupt);
-                self.data_arrived(task);
-            }
-            Some(Owner::Log(tid)) => self.log_written(tid),
-            Some(Owner::Record(tid)) => self.record_written(tid),
-            Some(Owner::Flush) => self.flushed(),
-            Some(Owner::TailOfCommit(to)) => self.tail_of_commit_written(to),
-            Some(Owner::TailOfCheckpoint) => self.tail_of_checkpoint_written(),
-            Some(Owner::Home { first, count }) => self.home_written(first, count),
-            None => {}
-        }
-    }
-
-    /// Sets the timer when a transaction begins, or when it went off before that was old.
+    /// Sets the timer when a transaction begins, or when it went off before the transaction was
+    /// old.
     fn set_commit_timer(&mut self, begun_ns: u64) {
         if !self.is_commit_timer_set {
             self.is_commit_timer_set = true;
