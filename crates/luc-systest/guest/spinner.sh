@@ -1,5 +1,5 @@
 # A task that calls fsync() on a clean file as often as it can must not steer LUC: such a call waits
-# for no commit. LUC holds the commits of others as it does without that task.
+# for no commit. LUC does not hold the commits of others more often for it, and they lose nothing.
 . /t/lib.sh
 cat > /tmp/spinner.f <<'EOF'
 set $dir=/tmp
@@ -34,8 +34,8 @@ for threads in 1 8; do
 	wait $!
 	echo "tell $threads threads, of 1000 commits held $alone_held alone, $held beside a spinner;" \
 		"files/s $alone_files_per_s, $files_per_s"
-	yes "$threads threads: LUC holds as often as without a spinner" \
-		test $held -ge $((alone_held - 200)) -a $held -le $((alone_held + 200))
+	yes "$threads threads: LUC holds no more often than without a spinner" \
+		test $held -le $((alone_held + 200))
 	yes "$threads threads: the rate stays" \
 		test $((files_per_s * 10)) -ge $((alone_files_per_s * 9))
 done
