@@ -24,7 +24,7 @@ hung() {
 	writer=$!
 	sleep 7
 	yes "the watchdog reports the writer, $1" \
-		sh -c "dmesg | grep 'task busybox:.* blocked for more than'"
+		sh -c "dmesg | grep 'task busybox:.* blocked .*for more than'"
 	unsteer "$1"
 	is "state of the writer" D "$(cut -d ' ' -f 3 /proc/$writer/stat)"
 	wait

@@ -54,7 +54,8 @@ const PROBLEMS: &[&[&str]] = &[
     &["Oops:"],
     &["Call Trace:"],
     &["Kernel panic"],
-    &["blocked for more than"],
+    // Newer kernels say what a task is blocked in.
+    &["INFO: task", "blocked", "for more than"],
     &["possible", "deadlock"],
     &["possible", "locking"],
     &["inconsistent lock state"],
@@ -157,6 +158,7 @@ mod tests {
             "Oops: 0000 [#1] PREEMPT SMP",
             "Call Trace:",
             "INFO: task jbd2/nullb0-8:77 blocked for more than 120 seconds.",
+            "INFO: task jbd2/nullb0-8:77 blocked in I/O wait for more than 120 seconds.",
             "WARNING: possible circular locking dependency detected",
             "possible recursive locking detected",
             "*** DEADLOCK *** possible deadlock",

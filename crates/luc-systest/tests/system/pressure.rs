@@ -14,7 +14,7 @@ use luc_systest::{
 const MEMORY_IS_OUT: &[&str] = &["Out of memory: Killed process", "Call Trace:"];
 
 /// Kernel log lines of a task that hangs on a disk.
-const TASK_HANGS: &[&str] = &["blocked for more than", "Call Trace:"];
+const TASK_HANGS: &[&str] = &["for more than", "Call Trace:"];
 
 pub fn tests() -> Vec<Trial> {
     let mut tests = tests_on_every("disk", disk);
