@@ -12,7 +12,7 @@ use crate::campaigns;
 use crate::error::{CampaignError, Result};
 use crate::file::{Campaign, Figure};
 use crate::show::{Shown, shown};
-use crate::stats::{Interval, believed, chance};
+use luc_stats::{Interval, believed, chance};
 use crate::store::{CAMPAIGN_FILE, CellResult, Results, Store};
 
 /// Results with the campaign that they belong to.

@@ -3,7 +3,7 @@
 //! A campaign's [`file`] names factors; [`points`] multiplies them out; each point is measured in
 //! [`cell`]s, which differ in their seed. A [`places`] row measures a cell, a [`backends`] row runs
 //! many. [`store`] keeps each result in a file of its own, [`wave`] finds the missing cells until
-//! the intervals of [`stats`] are narrow, and [`show`] renders tables from results alone. The
+//! the intervals of [`luc_stats`] are narrow, and [`show`] renders tables from results alone. The
 //! results are the only state: whatever ends a run, the next one continues from there.
 
 pub mod arms;
@@ -26,7 +26,6 @@ pub mod result;
 pub mod run;
 pub mod sheets;
 pub mod show;
-pub mod stats;
 mod steps;
 pub mod store;
 pub mod validate;

@@ -11,7 +11,7 @@ use crate::measure::VersionsOf;
 use crate::measures;
 use crate::places::Setup;
 use crate::points::{self, Point};
-use crate::stats::{Interval, Prior};
+use luc_stats::{Interval, Prior};
 use crate::store::{CellResult, Failed, Results};
 use crate::wave;
 

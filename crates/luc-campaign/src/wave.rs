@@ -13,7 +13,7 @@ use crate::file::{Campaign, Figure, StopRule};
 use crate::measures;
 use crate::points::{self, Point};
 use crate::result::ArmResult;
-use crate::stats::{Interval, Prior};
+use luc_stats::{Interval, Prior};
 use crate::store::CellResult;
 
 /// How far a campaign is.

@@ -1,6 +1,6 @@
 //! The figures of a run.
 
-use luc_workload::{Latency, Recorder};
+use luc_base::{Latency, Recorder};
 
 use crate::processors::TaskId;
 use crate::program::{Op, Went};

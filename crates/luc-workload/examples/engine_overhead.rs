@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Parser;
-use luc_workload::Stop;
+use luc_base::Stop;
 use luc_workload::wml::{self, WmlOptions};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat};
 

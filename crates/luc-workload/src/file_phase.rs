@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::now_ns;
 use crate::dir::{Dir, NameBuffer};
-use crate::latency::summary;
+use luc_base::summary;
 use crate::phases::PhaseResult;
 use crate::processes::Phase;
 use crate::worker::{Link, Part};

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 use crate::Latency;
-use crate::latency::summary;
+use luc_base::summary;
 use crate::processes::Phase;
 use crate::rates::{file_creation_rate_per_s, per_second};
 use crate::text::{Lines, latency};

@@ -7,7 +7,7 @@ use luc_campaign::CampaignError;
 use luc_host::HostError;
 use luc_lab::LabError;
 use luc_report::ReportError;
-use luc_words::counted;
+use luc_base::words::counted;
 
 macro_rules! codes {
     ($($name:ident = $number:literal $meaning:literal,)+) => {

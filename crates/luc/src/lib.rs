@@ -22,7 +22,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use luc_host::{Machine, System};
-use luc_workload::Stop;
+use luc_base::Stop;
 
 use crate::exit::{Code, Failure};
 use crate::verb::Interrupt;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use luc_words::{bytes, count, counted, duration};
+pub use luc_base::words::{bytes, count, counted, duration};
 
 /// Stands for a value that is not known.
 pub const UNKNOWN: &str = "-";

@@ -82,7 +82,7 @@ fn a_page_is_printed_or_written() {
     let page = std::fs::read_to_string(&file).expect("the file stays");
     assert!(page.contains("luc_sync_events_total"), "{page}");
     // An interrupt ends the exporter, and no old numbers stay.
-    let stop = luc_workload::Stop::new();
+    let stop = luc_base::Stop::new();
     stop.set();
     machine.run_until(&["exporter", "--textfile", shown], stop);
     assert!(!file.exists());

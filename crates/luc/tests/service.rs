@@ -8,7 +8,7 @@ use std::thread::{sleep, spawn};
 use std::time::Duration;
 
 use common::Pretended;
-use luc_workload::Stop;
+use luc_base::Stop;
 use rustix::io::Errno;
 
 const MAIN: &str = "/etc/luc/luc.toml";

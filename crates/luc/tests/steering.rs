@@ -5,7 +5,7 @@ mod common;
 
 use common::{Pretended, dense};
 use insta::assert_snapshot;
-use luc_workload::Stop;
+use luc_base::Stop;
 use rustix::io::Errno;
 
 /// A machine with LUC on for /srv/data after some work.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use luc_workload::Stop;
+use luc_base::Stop;
 
 use crate::cell::{Cell, NamedArm, Versions};
 use crate::error::Result;

@@ -10,7 +10,7 @@ use crate::measures;
 use crate::points::Point;
 use crate::result::ArmResult;
 use crate::show::Shown;
-use crate::stats::Interval;
+use luc_stats::Interval;
 use luc_model::causes::{Causes, Quantities, Sign, rank};
 
 /// The strongest correlation of a quantity with the rate of an arm. Its interval is as wide as

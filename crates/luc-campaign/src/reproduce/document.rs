@@ -13,7 +13,7 @@ use super::verdict::{Judged, Verdict, judge};
 use crate::file::{Campaign, Figure};
 use crate::points::Point;
 use crate::show::{self, Shown};
-use crate::stats::Interval;
+use luc_stats::Interval;
 
 /// A figure with its answers.
 #[derive(Clone, Debug, Serialize)]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::stats::Interval;
+use luc_stats::Interval;
 
 /// Our answer to a claim.
 #[derive(Clone, Debug, Default, PartialEq)]

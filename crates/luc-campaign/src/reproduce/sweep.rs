@@ -10,7 +10,7 @@ use super::published::{Claim, Gains, Side, Take};
 use crate::file::{Block, Figure, Value};
 use crate::points::{self, Point};
 use crate::show::Shown;
-use crate::stats::{self, Interval, Prior, Variance};
+use luc_stats::{Interval, Prior, Variance};
 use crate::wave::{self, Repeats};
 
 /// The factor that determines how far repeats spread.
@@ -181,7 +181,7 @@ fn priors(
         let of = variances.entry(point.value(VCPUS).to_owned()).or_default();
         let is_of_ratios = along && claim.take != Take::MoreEnds || figure.is_ratio();
         of.extend(if is_of_ratios {
-            stats::logs(&values).and_then(|logs| Variance::of_values(&logs))
+            luc_stats::logs(&values).and_then(|logs| Variance::of_values(&logs))
         } else {
             Variance::of_values(&values)
         });

@@ -221,7 +221,7 @@ fn agrees((low, mean, high): (f64, f64, f64), published: f64, band: f64) -> bool
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Interval;
+    use luc_stats::Interval;
 
     fn rules() -> Published {
         Published {

@@ -9,7 +9,7 @@ use crate::arms;
 use crate::file::{self, Bound, Column, Figure, Over};
 use crate::places;
 use crate::points::{self, Point};
-use crate::stats::Interval;
+use luc_stats::Interval;
 use crate::wave;
 
 /// Points that share a row of a table.

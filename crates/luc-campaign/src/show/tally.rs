@@ -3,7 +3,7 @@
 use luc_report::show::document::{Entry, Tone};
 
 use crate::file::Bound;
-use crate::stats::Interval;
+use luc_stats::Interval;
 
 /// How many figures reached their bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! Numbers for people: three digits, and a unit.
 
 use super::slices::Estimate;
-use luc_words::time_unit;
+use luc_base::words::time_unit;
 
-pub(super) use luc_words::{bytes, counted, three};
+pub(super) use luc_base::words::{bytes, counted, three};
 
 /// Formats `3.81 ms`, or `no time`.
 pub(super) fn time(ns: f64) -> String {
-    let shown = luc_words::time(ns);
+    let shown = luc_base::words::time(ns);
     if shown == "0.00 ns" {
         "no time".into()
     } else {

@@ -11,7 +11,7 @@ pub mod summary;
 pub mod table;
 
 use luc_control::Params;
-use luc_workload::Stop;
+use luc_base::Stop;
 use rayon::prelude::*;
 use serde_json::json;
 

@@ -11,7 +11,7 @@ use crate::benchmark::{Benchmark, Figures, Found, Measured};
 use crate::clock::now_ns;
 use crate::crew::{self, Shift, Window};
 use crate::dir::{Dir, Name};
-use crate::latency::{Mean, Recorder};
+use luc_base::{Mean, Recorder};
 use crate::rates::{file_creation_rate_per_s, per_second};
 use crate::scratch::Scratch;
 use crate::text::{Lines, latency, time};

@@ -22,7 +22,7 @@ use crate::benchmark::{Benchmark, Figures, Found, Measured};
 use crate::clock::{NS_PER_MS, NS_PER_S, NS_PER_US, now_ns, seconds_ns, sleep_until};
 use crate::crew::{self, Shift, Window};
 use crate::dir::{Dir, Name};
-use crate::latency::Recorder;
+use luc_base::Recorder;
 use crate::processes::OPS_MAX;
 use crate::random::moment_ns;
 use crate::rates::per_second;

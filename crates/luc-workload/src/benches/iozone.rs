@@ -21,7 +21,7 @@ use crate::args::{Common, threads};
 use crate::benchmark::{Benchmark, Figures, Found, Measured};
 use crate::clock::{NS_PER_MS, now_ns};
 use crate::dir::{Dir, NameBuffer};
-use crate::latency::summary;
+use luc_base::summary;
 use crate::processes::{self, Kind, Phase};
 use crate::rates::{per_second, share};
 use crate::scratch::Scratch;

@@ -19,7 +19,7 @@ use crate::args::{Common, threads};
 use crate::benchmark::{Benchmark, Figures, Found, Measured};
 use crate::clock::{NS_PER_US, now_ns};
 use crate::dir::{Dir, Name};
-use crate::latency::summary;
+use luc_base::summary;
 use crate::rates::{per_second, share};
 use crate::text::{Lines, latency, percent};
 use crate::{Latency, Result, Stop};

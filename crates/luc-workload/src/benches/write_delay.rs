@@ -13,7 +13,7 @@ use crate::benchmark::{Benchmark, Figures, Found, Measured};
 use crate::clock::{NS_PER_US, now_ns, sleep_until};
 use crate::crew::{self, Shift, Window};
 use crate::dir::{Dir, Name};
-use crate::latency::Recorder;
+use luc_base::Recorder;
 use crate::rates::{per_second, share};
 use crate::scratch::Scratch;
 use crate::text::{Lines, latency, percent};

@@ -18,7 +18,7 @@ use rustix::io::{pwrite, retry_on_intr};
 use super::park::Park;
 use crate::clock::now_ns;
 use crate::crew::Schedule;
-use crate::latency::Recorder;
+use luc_base::Recorder;
 
 /// The default limit of the GNU C library.
 pub const THREADS_MAX: usize = 20;

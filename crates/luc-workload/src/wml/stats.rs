@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-use crate::latency::HIGHEST_NS;
+use luc_base::HIGHEST_NS;
 
 /// Two digits keep a histogram at some 15 KiB; a thousand threads have a dozen each.
 const DIGITS: u8 = 2;

@@ -15,7 +15,7 @@ use super::halt::{Flow, Halt};
 use super::stats::Stats;
 use crate::clock::{NS_PER_MS, now_ns, sleep_until};
 use crate::crew::Shift;
-use crate::latency::Recorder;
+use luc_base::Recorder;
 use crate::{Result, WorkloadError};
 
 /// Slots of a thread's table of open files: those that `opennext` uses in turn, and one more.

@@ -15,7 +15,7 @@ pub mod subject;
 
 use std::time::Duration;
 
-use luc_workload::Stop;
+use luc_base::Stop;
 
 /// Longest sleep between two checks for an interrupt.
 const PAUSE: Duration = Duration::from_millis(50);

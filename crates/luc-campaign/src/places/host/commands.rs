@@ -7,7 +7,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use luc_host::plain;
-use luc_workload::Stop;
+use luc_base::Stop;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::guard::Guard;

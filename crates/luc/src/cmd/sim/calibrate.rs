@@ -9,7 +9,7 @@ use luc_control::Dev;
 use luc_host::plain;
 use luc_sim::replayed::{Calibration, Parameter, Unreplayable};
 use luc_trace::Trace;
-use luc_words::{three, time};
+use luc_base::words::{three, time};
 use serde_json::{Value, json};
 
 use crate::Context;

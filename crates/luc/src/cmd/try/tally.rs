@@ -1,7 +1,7 @@
 //! The sums of the windows of both sides, and their ratios.
 
 use luc_bpf::Counts;
-use luc_campaign::stats::{Interval, Prior};
+use luc_stats::{Interval, Prior};
 use luc_guard::{Judge, Measure, Pair, Side, Verdict};
 use serde::Serialize;
 
@@ -174,7 +174,7 @@ pub fn sentence(tally: &Tally) -> String {
         Measure::Rate => "sync calls per second",
         Measure::Latency => "speed of a sync call",
     };
-    let pairs = luc_words::counted(ratio.pairs as i128, "pair", "pairs");
+    let pairs = luc_base::words::counted(ratio.pairs as i128, "pair", "pairs");
     let of = |ends: String| {
         format!(
             "{:.2} of stock's {what} (95% confidence interval {ends}, {pairs})",

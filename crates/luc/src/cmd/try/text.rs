@@ -22,7 +22,7 @@ pub fn heads(out: &mut dyn Write) -> io::Result<()> {
 fn rate(value: Option<f64>) -> String {
     known(value.map(|value| {
         if value < 100.0 {
-            luc_words::three(value)
+            luc_base::words::three(value)
         } else {
             units::count(units::rounded(value))
         }

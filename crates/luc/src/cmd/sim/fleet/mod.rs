@@ -207,7 +207,7 @@ fn speed(fsyncs: u64, took_s: f64) -> String {
     format!(
         "{} simulated in {}, {} a second",
         counted(fsyncs, "fsync", "fsyncs"),
-        luc_words::time(took_s * 1e9),
+        luc_base::words::time(took_s * 1e9),
         count(crate::units::rounded(fsyncs as f64 / took_s.max(1e-9))),
     )
 }

@@ -167,7 +167,7 @@ fn phases_row(disk: &str, nodes: u32, arm: &str, times: &PhaseTimes) -> [String;
         p99,
         p999,
         p9999,
-        luc_words::time(times.node_mean_ns),
+        luc_base::words::time(times.node_mean_ns),
         format!("{:.2}", times.slowdown),
     ]
 }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use luc_host::Machine;
-use luc_workload::Stop;
+use luc_base::Stop;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::during;

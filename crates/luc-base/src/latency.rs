@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 /// Longer latencies are recorded as this: 2^37 ns, more than two minutes.
-pub(crate) const HIGHEST_NS: u64 = 1 << 37;
+pub const HIGHEST_NS: u64 = 1 << 37;
 
 /// How long operations of one kind took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -108,18 +108,7 @@ mod tests {
     use std::f64::consts::PI;
 
     use super::*;
-    use crate::cell::draw;
-    use crate::stats::Interval;
-
-    /// Uniform random numbers from 0 to 1.
-    struct Drawn(u64);
-
-    impl Drawn {
-        fn next(&mut self) -> f64 {
-            self.0 += 1;
-            draw(self.0, &[]) as f64 / 2_f64.powi(64)
-        }
-    }
+    use crate::Interval;
 
     #[test]
     fn trigamma_has_its_known_values() {
@@ -139,10 +128,10 @@ mod tests {
     }
 
     /// Three values around 0 with this standard deviation.
-    fn three(drawn: &mut Drawn, sd: f64) -> [f64; 3] {
+    fn three(drawn: &mut fastrand::Rng, sd: f64) -> [f64; 3] {
         // Normal deviates by Box and Muller.
         [(); 3].map(|()| {
-            let (u, v) = (1.0 - drawn.next(), drawn.next());
+            let (u, v) = (1.0 - drawn.f64(), drawn.f64());
             sd * (-2.0 * u.ln()).sqrt() * (2.0 * PI * v).cos()
         })
     }
@@ -157,7 +146,7 @@ mod tests {
 
     #[test]
     fn points_that_spread_alike_are_pooled_and_others_are_not() {
-        let mut drawn = Drawn(0);
+        let mut drawn = fastrand::Rng::with_seed(0);
         let alike: Vec<_> = (0..60).map(|_| three(&mut drawn, 0.1)).collect();
         let Prior(pooled) = prior_of(&alike);
         assert!(pooled.freedom > 20.0, "{pooled:?}");
@@ -174,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_single_repeat_goes_by_the_others() {
-        let mut drawn = Drawn(50);
+        let mut drawn = fastrand::Rng::with_seed(50);
         let points: Vec<_> = (0..60).map(|_| three(&mut drawn, 0.1)).collect();
         let prior = prior_of(&points);
         let single = Interval::of_known(&[1.0], 0.95, &prior).unwrap();
@@ -191,7 +180,7 @@ mod tests {
     /// and they are narrower than with three repeats alone.
     #[test]
     fn intervals_hold_the_truth_as_often_as_they_say() {
-        let mut drawn = Drawn(1_000_000);
+        let mut drawn = fastrand::Rng::with_seed(1_000_000);
         for (sds, narrower) in [([0.1, 0.1], 0.6), ([0.05, 0.2], 0.8)] {
             let (mut held, mut all, mut width, mut plain_width) = (0, 0, 0.0, 0.0);
             for _ in 0..200 {

@@ -1,0 +1,14 @@
+//! What the programs share and what knows nothing of file systems.
+//!
+//! - [`words`]: numbers as people read them. [`Latency`]: times of operations, and a [`Recorder`]
+//!   that collects them. [`Stop`]: a run is to end early.
+
+// Names end with their unit, so many of them look alike.
+#![allow(clippy::similar_names, clippy::struct_field_names)]
+
+mod latency;
+mod stop;
+pub mod words;
+
+pub use latency::{HIGHEST_NS, Latency, Mean, Recorder, summary};
+pub use stop::Stop;
