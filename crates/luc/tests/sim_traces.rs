@@ -161,8 +161,8 @@ fn trace(
         luc,
         seed: 1,
     };
-    let load = luc_sim::load(&words).expect("a benchmark");
-    let (report, recording) = luc_sim::record(&load, &setup).expect("it is simulated");
+    let load = luc_sim_loads::load(&words).expect("a benchmark");
+    let (report, recording) = luc_sim_loads::record(&load, &setup).expect("it is simulated");
     (report, recording.into_trace())
 }
 

@@ -180,7 +180,7 @@ impl Sim {
 }
 
 fn simulate_arm(
-    load: &luc_sim::Load,
+    load: &luc_sim_loads::Load,
     cell: &Cell,
     named: &NamedArm,
 ) -> std::result::Result<ArmResult, String> {
@@ -188,11 +188,11 @@ fn simulate_arm(
     let watch = Watch::of(&named.arm)?;
     let said = |error: SimError| error.to_string();
     let (report, after) = if let Some(watch) = watch {
-        let (report, recording) = luc_sim::record(load, &setup).map_err(said)?;
+        let (report, recording) = luc_sim_loads::record(load, &setup).map_err(said)?;
         let after = watch.look(recording.into_trace());
         (report, Some(after.map_err(|error| error.to_string())?))
     } else {
-        (luc_sim::run(load, &setup).map_err(said)?, None)
+        (luc_sim_loads::run(load, &setup).map_err(said)?, None)
     };
     Ok(ArmResult {
         arm: named.name.clone(),
@@ -300,9 +300,9 @@ impl Watch {
     }
 }
 
-fn load(cell: &Cell) -> std::result::Result<luc_sim::Load, String> {
+fn load(cell: &Cell) -> std::result::Result<luc_sim_loads::Load, String> {
     let words = shlex::split(&cell.bench.replace("{dir}", "simulation")).unwrap_or_default();
-    luc_sim::load(&words).map_err(|error| error.to_string())
+    luc_sim_loads::load(&words).map_err(|error| error.to_string())
 }
 
 fn setup(cell: &Cell, named: &NamedArm) -> std::result::Result<luc_sim::Setup, String> {

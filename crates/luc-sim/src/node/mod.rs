@@ -46,7 +46,6 @@ use crate::random;
 use crate::recorder::{Recorder, Recording};
 use crate::runtime::Runtime;
 use crate::units::{BLOCK_BYTES, BLOCK_SECTORS};
-use crate::workloads::{Figures, Plan};
 
 /// The kernel's commit interval, ns.
 const COMMIT_INTERVAL_NS: u64 = 5_000_000_000;
@@ -243,22 +242,17 @@ const FOLDER_BUFFERS: [BufferId; 8] = [
 ];
 
 impl Node {
-    /// Creates the machine before its first task begins; also returns how to compute the plan's
-    /// figures.
-    pub fn new(setup: &Setup, plan: Plan) -> (Self, Figures) {
-        let tasks = plan.programs.len();
-        let mut node = Self::of(setup, plan.programs, plan.measured);
-        node.prepare_files(&plan.files);
-        let begin_ns = |task| random::below(setup.seed, task as u64, plan.begin_spread_ns);
-        node.begins_ns = (0..tasks).map(begin_ns).collect();
-        (node, plan.outcome)
-    }
-
     /// Creates files that exist before the first task begins.
-    pub(crate) fn prepare_files(&mut self, files: &[Prepared]) {
+    pub fn prepare_files(&mut self, files: &[Prepared]) {
         for file in files {
             self.files.prepare(*file);
         }
+    }
+
+    /// Lets each task begin at its own moment within `spread_ns`.
+    pub fn spread_begins(&mut self, seed: u64, spread_ns: u64) {
+        let begin_ns = |task| random::below(seed, task as u64, spread_ns);
+        self.begins_ns = (0..self.programs_left).map(begin_ns).collect();
     }
 
     /// Creates a machine whose programs have not begun.

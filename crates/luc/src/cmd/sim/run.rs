@@ -118,13 +118,13 @@ impl Verb for Args {
         let wrong = |error: String| Failure::usage("sim run", error);
         let said = |error: SimError| wrong(error.to_string());
         let setup = self.setup().map_err(wrong)?;
-        let load = luc_sim::load(&self.bench).map_err(said)?;
+        let load = luc_sim_loads::load(&self.bench).map_err(said)?;
         let report = if let Some(path) = &self.record {
-            let (report, recording) = luc_sim::record(&load, &setup).map_err(said)?;
+            let (report, recording) = luc_sim_loads::record(&load, &setup).map_err(said)?;
             self.write(recording, path, context)?;
             report
         } else {
-            luc_sim::run(&load, &setup).map_err(said)?
+            luc_sim_loads::run(&load, &setup).map_err(said)?
         };
         print(&report, self.json, context)
     }

@@ -8,10 +8,10 @@ use std::time::Instant;
 
 use clap::ValueHint;
 use luc_campaign::places::sim::SOURCES;
-use luc_sim::fleet::record::Record;
-use luc_sim::fleet::summary::Summary;
-use luc_sim::fleet::table::{self, Table};
-use luc_sim::fleet::{Arguments, Fleet};
+use luc_sim_loads::fleet::record::Record;
+use luc_sim_loads::fleet::summary::Summary;
+use luc_sim_loads::fleet::table::{self, Table};
+use luc_sim_loads::fleet::{Arguments, Fleet};
 use serde_json::json;
 
 use super::Knobs;

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use luc_sim::fleet::record::{Record, records};
+use luc_sim_loads::fleet::record::{Record, records};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::Value;
 

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use luc_sim::fleet::record::Verdict;
-use luc_sim::fleet::summary::{BELOW, Gains, PhaseTimes, Summary};
+use luc_sim_loads::fleet::record::Verdict;
+use luc_sim_loads::fleet::summary::{BELOW, Gains, PhaseTimes, Summary};
 
 use crate::units::{UNKNOWN, count, counted, duration, known, list, percent, share, table};
 

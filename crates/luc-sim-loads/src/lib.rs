@@ -1,0 +1,220 @@
+//! Simulated runs of the workloads of `luc bench`, on one machine and on many.
+//!
+//! [`run`] takes the arguments of a workload and a machine ([`Setup`]), and returns the report that
+//! `luc bench` would print there.
+//!
+//! - [`workloads`]: programs of the benchmarks, and of workload files. [`script`]: programs as
+//!   asynchronous functions.
+//! - [`fleet`]: many nodes, and parallel programs that wait for the slowest.
+
+pub mod fleet;
+mod script;
+pub mod workloads;
+
+use std::sync::Arc;
+
+use clap::Parser as _;
+use luc_sim::journal::kind::Choice;
+use luc_sim::recorder::Recording;
+use luc_sim::{Node, Setup, SimError, header, one_line};
+use luc_workload::wml::{Chosen, WmlOptions};
+use luc_workload::{Bench, BenchReport, JournalCounts, Observed};
+
+pub use workloads::{FileLoad, Load};
+
+/// The words of a benchmark's command line.
+#[derive(clap::Parser)]
+#[command(no_binary_name = true, name = "luc sim run --")]
+struct Words {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    #[command(flatten)]
+    Bench(Bench),
+    Run(RunFile),
+}
+
+#[derive(clap::Args)]
+struct RunFile {
+    #[command(flatten)]
+    chosen: Chosen,
+    #[command(flatten)]
+    options: WmlOptions,
+}
+
+/// Parses the words of a benchmark's command line; the folder may be omitted, as it is not used.
+///
+/// # Errors
+/// The words do not describe a benchmark, or the workload file is invalid.
+pub fn load(words: &[String]) -> Result<Load, SimError> {
+    let dir = ["--dir".to_owned(), "simulation".to_owned()];
+    let words = Words::try_parse_from(words)
+        .or_else(|_| Words::try_parse_from(words.iter().chain(&dir)))
+        .map_err(|error| SimError::Arguments(one_line(&error.to_string())))?;
+    match words.command {
+        Command::Bench(bench) => Ok(Load::Bench(bench)),
+        Command::Run(run) => file(run),
+    }
+}
+
+fn file(run: RunFile) -> Result<Load, SimError> {
+    let said = |why: String| SimError::Arguments(one_line(&why));
+    let overrides = run.chosen.overrides();
+    let overrides = overrides.map_err(|error| said(error.to_string()))?;
+    let script = run.chosen.script();
+    let script = script.map_err(|error| said(error.to_string()))?;
+    let plan = script.plan(&overrides);
+    Ok(Load::File(FileLoad {
+        plan: Arc::new(plan.map_err(|error| said(error.to_string()))?),
+        source: script.source_name().to_owned(),
+        overrides,
+        options: run.options,
+    }))
+}
+
+/// Simulates a benchmark.
+///
+/// # Errors
+/// The simulator does not have this benchmark, or does not take its arguments.
+pub fn run(load: &Load, setup: &Setup) -> Result<BenchReport, SimError> {
+    simulate(load, setup, |_| {}).map(|(report, _)| report)
+}
+
+/// Does as [`run`], and also records everything, the warm-up included.
+///
+/// # Errors
+/// As [`run`].
+pub fn record(load: &Load, setup: &Setup) -> Result<(BenchReport, Recording), SimError> {
+    let name = match load {
+        Load::Bench(bench) => bench.name(),
+        Load::File(_) => "run",
+    };
+    let record = |node: &mut Node| node.record(header(setup), name);
+    simulate(load, setup, record).map(|(report, node)| (report, node.recording()))
+}
+
+/// Also returns the machine in its final state; `before` gets it before the run.
+fn simulate(
+    load: &Load,
+    setup: &Setup,
+    before: impl FnOnce(&mut Node),
+) -> Result<(BenchReport, Node), SimError> {
+    setup.check()?;
+    let plan = workloads::plan(load, &setup.costs, &setup.disk)?;
+    let (mut node, outcome) = plan.node(setup);
+    before(&mut node);
+    node.start();
+    let (from_ns, until_ns) = (node.measured.from_ns, node.measured.until_ns);
+    node.run(from_ns);
+    let before_ns = node.busy_ns();
+    node.run(until_ns);
+    let Choice { kind, mib } = setup.journal;
+    if node.is_log_full {
+        return Err(SimError::Full {
+            name: kind.name,
+            mib,
+        });
+    }
+    let busy_ns = node.busy_ns() - before_ns;
+    let commits = node.measured.commits;
+    let found = outcome(&node.measured)?;
+    let observed = Observed {
+        journal: Some(JournalCounts {
+            commits,
+            requested: commits,
+        }),
+        cpu_busy_ns: Some(busy_ns),
+        ..Observed::default()
+    };
+    let mut report = BenchReport::new(luc_workload::Measured {
+        found: found.outcome,
+        elapsed_ns: found.elapsed_ns,
+        interrupted: false,
+        observed,
+    });
+    report.syncs_by_commits = Some(node.measured.syncs_by_commits);
+    Ok((report, node))
+}
+
+#[cfg(test)]
+mod tests {
+    use luc_workload::Outcome;
+
+    use super::*;
+    use luc_control::Params;
+    use luc_sim::costs::Costs;
+    use luc_sim::mount::Mount;
+    use luc_sim::processors::Machine;
+
+    fn setup(disk: &str, cpus: u16, mips: f64, luc: bool) -> Setup {
+        Setup {
+            machine: Machine::new(cpus, mips),
+            disk: disk.parse().unwrap(),
+            journal: Choice::default(),
+            costs: Costs::default(),
+            mount: Mount::default(),
+            luc: luc.then(Params::default),
+            seed: 1,
+        }
+    }
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(String::from).collect()
+    }
+
+    fn report(text: &str, setup: &Setup) -> BenchReport {
+        run(&load(&words(text)).unwrap(), setup).unwrap()
+    }
+
+    fn files_per_s(report: &BenchReport) -> f64 {
+        match &report.outcome {
+            Outcome::CreateFsync(found) => found.ops_per_s,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The lab's figures: two convoys on stock, one with LUC, and no change for a lone task.
+    #[test]
+    fn luc_merges_the_convoys() {
+        for (threads, gain) in [(1, 1.00), (4, 1.98), (16, 1.92), (64, 1.67)] {
+            let text = format!("create-fsync --threads {threads} --seconds 2 --warmup-s 0.8");
+            let rate = |luc| files_per_s(&report(&text, &setup("4ms:1", 1, 1000.0, luc)));
+            let found = rate(true) / rate(false);
+            assert!((found / gain - 1.0).abs() < 0.05, "{threads}: {found}");
+        }
+    }
+
+    #[test]
+    fn copies_spare_writers() {
+        let share = |luc| {
+            let text = "write-delay --writers 48 --seconds 1 --warmup-s 0.5";
+            match report(text, &setup("4ms:1", 1, 1000.0, luc)).outcome {
+                Outcome::WriteDelay(found) => found.delayed_share,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(share(false) > 0.15, "{}", share(false));
+        assert!(share(true) < 0.01, "{}", share(true));
+    }
+
+    #[test]
+    fn what_is_no_benchmark_is_refused() {
+        for (text, why) in [
+            ("create", "unrecognized subcommand"),
+            ("create-fsync --threads many", "invalid value"),
+            ("", ""),
+        ] {
+            let error = load(&words(text)).unwrap_err().to_string();
+            assert!(
+                error.contains(why) && !error.contains('\n'),
+                "{text}: {error}"
+            );
+        }
+        let unknown = load(&words("scaling")).unwrap();
+        let error = run(&unknown, &setup("4ms:1", 1, 1000.0, false)).unwrap_err();
+        assert!(error.to_string().contains("create-fsync"), "{error}");
+    }
+}

@@ -1,0 +1,85 @@
+//! Compares with the lab's figures (`luc lab run`): Debian's 6.12 on virtual time, one processor of
+//! 1000 MIPS.
+
+use luc_sim::costs::Costs;
+use luc_sim::disk::DiskKind;
+use luc_sim::journal::kind::Choice;
+use luc_sim::mount::Mount;
+use luc_sim::processors::Machine;
+use luc_sim::{Setup, knobs};
+use luc_sim_loads::{load, run};
+use luc_workload::{CreateFsyncResult, Outcome};
+
+/// Seeds of each figure.
+const SEEDS: u64 = 4;
+
+/// Runs `create-fsync` with these options; `policy` is one of `luc on --policy`, or empty for
+/// stock.
+fn create_fsync(disk: &str, policy: &str, options: &str) -> Vec<CreateFsyncResult> {
+    let words = |text: &str| -> Vec<String> { text.split_whitespace().map(String::from).collect() };
+    let load = load(&words(&format!("create-fsync {options}"))).expect("a benchmark");
+    let disk: DiskKind = disk.parse().expect("a disk");
+    let luc = match policy {
+        "" => None,
+        name => knobs(&words(&format!("--policy {name}"))).expect("knobs"),
+    };
+    let one = |seed| {
+        let setup = Setup {
+            machine: Machine::new(1, 1000.0),
+            journal: Choice::on("jbd2", None, disk.size_mib).expect("a journal"),
+            disk: disk.clone(),
+            costs: Costs::default(),
+            mount: Mount::default(),
+            luc,
+            seed,
+        };
+        match run(&load, &setup).expect("a report").outcome {
+            Outcome::CreateFsync(found) => found,
+            other => panic!("{other:?}"),
+        }
+    };
+    (1..=SEEDS).map(one).collect()
+}
+
+/// Tells whether a quarter of the seeds is within 5% of the lab's rate, as in `luc sim validate`.
+fn agrees(lab_per_s: f64, found: &[CreateFsyncResult]) -> bool {
+    let is_near = |it: &&CreateFsyncResult| (it.ops_per_s / lab_per_s - 1.0).abs() <= 0.05;
+    found.iter().filter(is_near).count() * 4 >= found.len()
+}
+
+/// Both policies hold by rules that a single convoy escapes and two do not. The scheduler decides
+/// which of these happens, when the first task that a commit woke asks for the next commit.
+#[test]
+fn age_and_published_leave_two_convoys() {
+    for (policy, threads, lab_per_s) in [
+        ("", 3, 74.0),
+        ("age", 3, 74.7),
+        ("age", 16, 391.0),
+        ("age", 48, 2064.0),
+        ("published", 3, 74.0),
+        ("published", 16, 390.0),
+    ] {
+        let options = format!("--threads {threads} --seconds 2 --warmup-s 1");
+        let found = create_fsync("10ms:1", policy, &options);
+        let rates: Vec<f64> = found.iter().map(|it| it.ops_per_s).collect();
+        assert!(
+            agrees(lab_per_s, &found),
+            "{policy} {threads}: {lab_per_s}, {rates:?}"
+        );
+    }
+}
+
+/// Data may use three of the four tags, a commit's log uses the fourth: batches wait for data, so
+/// LUC finds no gain.
+#[test]
+fn data_is_throttled() {
+    for (policy, lab_per_s) in [("", 2073.3), ("luc", 2041.0)] {
+        let options = "--threads 12 --bytes 4096 --seconds 1.5 --warmup-s 1";
+        let found = create_fsync("1ms:4", policy, options);
+        let rates: Vec<f64> = found.iter().map(|it| it.ops_per_s).collect();
+        assert!(
+            agrees(lab_per_s, &found),
+            "{policy}: {lab_per_s}, {rates:?}"
+        );
+    }
+}
