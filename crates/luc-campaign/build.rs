@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 const SOURCES: [&str; 7] = [
     "../luc-workload/src",
     "../luc-wml/src",
-    "../luc-lab/src",
+    "../luc-vm/src",
     "../luc-disk/src",
     "../../lab/disk",
     "../../workloads",
@@ -20,8 +20,9 @@ const SOURCES: [&str; 7] = [
 ];
 
 /// Sources behind the simulator's results.
-const SIM_SOURCES: [&str; 8] = [
+const SIM_SOURCES: [&str; 9] = [
     "../luc-sim/src",
+    "../luc-sim-loads/src",
     "../luc-trace/src",
     "../luc-model/src",
     "../luc-workload/src",

@@ -65,7 +65,7 @@ pub fn measure_cell(
     cell: &Cell,
     store: &Store,
     setup: &Setup,
-    progress: &mut dyn luc_lab::Progress,
+    progress: &mut dyn luc_vm::Progress,
 ) -> Result<bool> {
     let place = place_of(cell)?;
     let versions = place.versions(cell, setup)?;

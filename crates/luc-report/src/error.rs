@@ -14,7 +14,7 @@ pub enum ReportError {
         /// Name in the list of kernels.
         kernel: String,
         cpu_mips: u32,
-        source: luc_lab::LabError,
+        source: luc_vm::LabError,
     },
     /// The machine ran, but a cell failed or the kernel log shows a problem.
     #[error("kernel {kernel} at {cpu_mips} MIPS: {first}{}{}", others(*.more), kept(.log.as_deref()))]
@@ -37,7 +37,7 @@ pub enum ReportError {
 impl ReportError {
     /// Whether a machine ran and its kernel or programs failed.
     pub fn is_the_guests(&self) -> bool {
-        use luc_lab::LabError::{GuestPanic, HostTimeout};
+        use luc_vm::LabError::{GuestPanic, HostTimeout};
         match self {
             Self::Failed { .. } => true,
             Self::Lab { source, .. } => {

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use luc_lab::{RunResult, RunSpec};
+use luc_vm::{RunResult, RunSpec};
 
 use crate::error::{ReportError, Result};
 
@@ -28,8 +28,8 @@ impl StockLab {
         &self,
         kernel: &str,
         cpu_mips: u32,
-        progress: &mut dyn luc_lab::Progress,
-        spec: impl FnOnce(&mut dyn luc_lab::Progress) -> luc_lab::error::Result<RunSpec>,
+        progress: &mut dyn luc_vm::Progress,
+        spec: impl FnOnce(&mut dyn luc_vm::Progress) -> luc_vm::error::Result<RunSpec>,
     ) -> Result<RunResult> {
         let in_lab = |source| ReportError::Lab {
             kernel: kernel.to_owned(),
@@ -40,9 +40,9 @@ impl StockLab {
         spec.cpu_mips = f64::from(cpu_mips);
         spec.timeout_host_s = self.limit_s;
         spec.binary.clone_from(&self.binary);
-        let module = luc_lab::build_module(&spec.kernels, kernel, &self.source, progress);
+        let module = luc_vm::build_module(&spec.kernels, kernel, &self.source, progress);
         spec.luc_module = Some(module.map_err(in_lab)?);
-        let result = luc_lab::run(&spec, progress).map_err(in_lab)?;
+        let result = luc_vm::run(&spec, progress).map_err(in_lab)?;
         match result.failures().as_slice() {
             [] => Ok(result),
             [first, rest @ ..] => Err(ReportError::Failed {

@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 use libtest_mimic::{Completion, Failed, Trial};
-use luc_lab::{
+use luc_vm::{
     AllowList, Cell, Content, DiskSpec, GuestFile, KernelList, LabError, RunResult, RunSpec,
     Silent, Step, build_disk_module, build_module, log, run,
 };
@@ -465,7 +465,7 @@ fn log_troubles(kernel_log: &str, jobs: &[Job]) -> Vec<String> {
 impl Answer {
     /// The `tell ...` lines of the scripts, which are not checks.
     pub fn told(&self) -> impl Iterator<Item = String> {
-        let steps = |cell: &luc_lab::CellResult| {
+        let steps = |cell: &luc_vm::CellResult| {
             let lines = cell.steps.iter().flat_map(|step| step.stdout.lines());
             let told = lines.filter_map(|line| line.strip_prefix("tell "));
             told.map(|line| format!("{}: {line}", cell.name))

@@ -5,7 +5,7 @@ use std::fmt::{Display, Write as _};
 
 use luc_campaign::CampaignError;
 use luc_host::HostError;
-use luc_lab::LabError;
+use luc_vm::LabError;
 use luc_report::ReportError;
 use luc_base::words::counted;
 

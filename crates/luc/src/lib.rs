@@ -52,8 +52,8 @@ impl Context<'_> {
 
 /// Runs the whole program: parses the command line, runs the verb, reports the outcome.
 pub fn main() -> ExitCode {
-    if luc_lab::guest::is_guest_init() {
-        luc_lab::guest::init_main();
+    if luc_vm::guest::is_guest_init() {
+        luc_vm::guest::init_main();
     }
     let cli = match cmd::Cli::read() {
         Ok(cli) => cli,

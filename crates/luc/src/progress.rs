@@ -126,7 +126,7 @@ impl luc_report::Progress for Bar {
     }
 }
 
-impl luc_lab::Progress for Bar {
+impl luc_vm::Progress for Bar {
     fn stage(&mut self, text: &str) {
         self.say(text);
     }

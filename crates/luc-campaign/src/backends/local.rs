@@ -148,7 +148,7 @@ struct Reporter<'a, 'b> {
     cell: &'a Cell,
 }
 
-impl luc_lab::Progress for Reporter<'_, '_> {
+impl luc_vm::Progress for Reporter<'_, '_> {
     fn stage(&mut self, text: &str) {
         lock(self.board).say(text);
     }

@@ -1,6 +1,6 @@
 //! The file system of a cell: factors that places share, which an arm may override.
 
-use luc_lab::FsType;
+use luc_vm::FsType;
 
 use super::Factor;
 use crate::cell::{Cell, NamedArm};

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use luc_host::kernel::{self, Capability, capable};
 use luc_host::{HostError, Machine, System, plain, sysfs};
-use luc_lab::FsType;
+use luc_vm::FsType;
 use sha2::{Digest, Sha256};
 
 use super::file_system::{self, text};
@@ -232,7 +232,7 @@ impl Place for Host {
         &self,
         cell: &Cell,
         setup: &Setup,
-        progress: &mut dyn luc_lab::Progress,
+        progress: &mut dyn luc_vm::Progress,
     ) -> Result<Measured> {
         let machine = Machine::new(setup.sysroot());
         permitted(&machine, "measure on this machine")?;
@@ -350,7 +350,7 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     /// Measures every arm; returns the results in the order of the cell.
-    fn all(&self, guard: &Guard, progress: &mut dyn luc_lab::Progress) -> Result<Vec<ArmResult>> {
+    fn all(&self, guard: &Guard, progress: &mut dyn luc_vm::Progress) -> Result<Vec<ArmResult>> {
         self.make_folders()?;
         let mut arms: Vec<(usize, ArmResult)> = Vec::new();
         for named in steps::order(self.cell) {

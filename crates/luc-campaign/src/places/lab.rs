@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use luc_lab::{DiskSpec, KernelList, LabError, RunSpec, Step};
+use luc_vm::{DiskSpec, KernelList, LabError, RunSpec, Step};
 
 use super::file_system::{self, text};
 use super::{Factor, Needs, Place, Setup, whole};
@@ -143,7 +143,7 @@ impl Place for Lab {
         let unavailable = |error: LabError| unavailable(&error);
         let list = KernelList::builtin().map_err(unavailable)?;
         let kernel = list.get(text(cell, "kernel")).map_err(unavailable)?;
-        let module = luc_lab::module_digest(&setup.source).map_err(unavailable)?;
+        let module = luc_vm::module_digest(&setup.source).map_err(unavailable)?;
         Ok(BTreeMap::from([
             ("luc".to_owned(), env!("LUC_SOURCES").to_owned()),
             (
@@ -161,7 +161,7 @@ impl Place for Lab {
         &self,
         cell: &Cell,
         setup: &Setup,
-        progress: &mut dyn luc_lab::Progress,
+        progress: &mut dyn luc_vm::Progress,
     ) -> Result<Measured> {
         let all: Vec<(&NamedArm, Steps)> = steps::order(cell)
             .map(|named| (named, steps::of(cell, named, &paths(named))))
@@ -170,9 +170,9 @@ impl Place for Lab {
         spec.timeout_host_s = setup.limit_s;
         spec.binary.clone_from(&setup.binary);
         let kernel = text(cell, "kernel");
-        let module = luc_lab::build_module(&spec.kernels, kernel, &setup.source, progress);
+        let module = luc_vm::build_module(&spec.kernels, kernel, &setup.source, progress);
         spec.luc_module = Some(module.map_err(|error| failed(&error))?);
-        let result = luc_lab::run(&spec, progress).map_err(|error| failed(&error))?;
+        let result = luc_vm::run(&spec, progress).map_err(|error| failed(&error))?;
         if let [first, rest @ ..] = result.failures().as_slice() {
             return Err(CampaignError::Failed {
                 why: match rest.len() {
@@ -205,15 +205,15 @@ impl Place for Lab {
     }
 }
 
-fn spec(cell: &Cell, all: &[(&NamedArm, Steps)]) -> luc_lab::error::Result<RunSpec> {
-    let cells: luc_lab::error::Result<_> = all
+fn spec(cell: &Cell, all: &[(&NamedArm, Steps)]) -> luc_vm::error::Result<RunSpec> {
+    let cells: luc_vm::error::Result<_> = all
         .iter()
         .map(|(named, steps)| {
             let step = |argv: &Vec<String>| Step {
                 allow_failure: named.arm.bound,
                 ..Step::new(argv)
             };
-            Ok(luc_lab::Cell {
+            Ok(luc_vm::Cell {
                 name: named.name.clone(),
                 disks: disks(cell, named)?,
                 env: BTreeMap::new(),
@@ -236,7 +236,7 @@ fn paths(named: &NamedArm) -> steps::Paths {
     steps::Paths {
         dir: "/mnt/0".into(),
         out: "/tmp/watched".into(),
-        module: Some(luc_lab::image::LUC_MODULE_PATH.into()),
+        module: Some(luc_vm::image::LUC_MODULE_PATH.into()),
         elsewhere: named.arm.elsewhere.then_some(elsewhere),
     }
 }

@@ -126,7 +126,7 @@ pub trait Place: Sync {
         &self,
         cell: &Cell,
         setup: &Setup,
-        progress: &mut dyn luc_lab::Progress,
+        progress: &mut dyn luc_vm::Progress,
     ) -> Result<Measured>;
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use luc_lab::disk::SIZE_MIB_DEFAULT;
+use luc_vm::disk::SIZE_MIB_DEFAULT;
 use luc_model::comparison::{Comparison, DELAY_US};
 use luc_model::summary::Summary;
 use luc_sim::SimError;
@@ -154,7 +154,7 @@ impl Place for Sim {
         &self,
         cell: &Cell,
         _setup: &Setup,
-        _progress: &mut dyn luc_lab::Progress,
+        _progress: &mut dyn luc_vm::Progress,
     ) -> Result<Measured> {
         let arms = self.simulate(cell);
         Ok(Measured {

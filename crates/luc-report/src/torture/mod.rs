@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Mutex;
 
-use luc_lab::{AllowList, Content, GuestFile, RunSpec, build_disk_module};
+use luc_vm::{AllowList, Content, GuestFile, RunSpec, build_disk_module};
 use luc_torture::Summary;
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ const SCRIPT: &str = "/t/scenario.sh";
 #[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
 pub struct TortureArgs {
     /// Kernels to run the scenarios on
-    #[arg(long, value_name = "NAME", value_delimiter = ',', default_values_t = luc_lab::KernelList::every())]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_values_t = luc_vm::KernelList::every())]
     pub kernels: Vec<String>,
     /// Only scenarios whose name and policy, such as "ordered luc", contain one of these
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
@@ -204,7 +204,7 @@ pub fn torture(args: &TortureArgs, lab: &StockLab, progress: &dyn Progress) -> R
 /// Passes on notes.
 struct Notes<'a>(&'a dyn Progress);
 
-impl luc_lab::Progress for Notes<'_> {
+impl luc_vm::Progress for Notes<'_> {
     fn note(&mut self, text: &str) {
         self.0.note(text);
     }

@@ -1,6 +1,6 @@
 //! Scenarios: file systems, policies, and changes of LUC's state meanwhile.
 
-use luc_lab::{Cell, Step};
+use luc_vm::{Cell, Step};
 
 /// The file with LUC's counts.
 pub const DID: &str = "did";

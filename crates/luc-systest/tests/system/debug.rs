@@ -6,8 +6,8 @@
 //! skipped, in CI too. `make torture` builds it.
 
 use libtest_mimic::Trial;
-use luc_lab::cache::Cache;
-use luc_lab::{Content, GuestFile, KernelList, RunSpec, debug_kernel};
+use luc_vm::cache::Cache;
+use luc_vm::{Content, GuestFile, KernelList, RunSpec, debug_kernel};
 use luc_systest::{
     Answer, Job, Outcome, Replacement, Trouble, broken_sources, c_program, check, fail, fault_jobs,
     guest, is_whole, module, run_jobs, test_alone,

@@ -6,7 +6,7 @@
 //! harms the other.
 
 use libtest_mimic::Trial;
-use luc_lab::{Content, GuestFile};
+use luc_vm::{Content, GuestFile};
 use luc_systest::{
     Answer, Job, Outcome, Replacement, Trouble, broken_sources, c_program, check, fault_jobs,
     guest, guest_source, module, run_jobs, tests_on_every,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use libtest_mimic::Trial;
-use luc_lab::{AllowList, Cell, DiskSpec, LabError, RunResult, RunSpec, Silent, Status, Step, run};
+use luc_vm::{AllowList, Cell, DiskSpec, LabError, RunResult, RunSpec, Silent, Status, Step, run};
 use luc_systest::{Outcome, Trouble, check, test};
 
 const KERNEL: &str = "6.12";
@@ -251,7 +251,7 @@ fn cells_are_reported() -> Outcome {
         format!("{:?}", result.log_problems),
     )?;
     spec.allow = AllowList::new(["made up for a test"]);
-    let problems = luc_lab::log::problems(&result.kernel_log, &spec.allow);
+    let problems = luc_vm::log::problems(&result.kernel_log, &spec.allow);
     check(problems.is_empty(), format!("{problems:?}"))
 }
 

@@ -4,7 +4,7 @@
 //! and the results must be the same.
 
 use libtest_mimic::Trial;
-use luc_lab::{Content, GuestFile, RunSpec};
+use luc_vm::{Content, GuestFile, RunSpec};
 use luc_systest::{
     Answer, Job, LUCDISK_FAILS, Outcome, Trouble, c_program, disk_module, guest, guest_source,
     module, run_jobs, tests_on_every,

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use libtest_mimic::Trial;
-use luc_lab::{Content, GuestFile};
+use luc_vm::{Content, GuestFile};
 use luc_systest::{
     Answer, Job, Outcome, Trouble, c_program, check, fail, guest, is_whole, root, run_jobs, test,
 };

@@ -2,7 +2,7 @@
 //! nothing when it only observes, and it leaves no trace.
 
 use libtest_mimic::Trial;
-use luc_lab::{Content, GuestFile};
+use luc_vm::{Content, GuestFile};
 use luc_systest::{
     Answer, Job, Outcome, Trouble, c_program, check, guest, kernels, run_jobs, test,
 };

@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use libtest_mimic::Trial;
-use luc_lab::cache::Cache;
-use luc_lab::{Content, GuestFile, KernelList, Silent, tree};
+use luc_vm::cache::Cache;
+use luc_vm::{Content, GuestFile, KernelList, Silent, tree};
 use luc_systest::{Answer, Job, Outcome, Trouble, check, fail, guest, run_jobs, test};
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 //! nothing for, and one that bad knobs make it harm; and faults.
 
 use libtest_mimic::Trial;
-use luc_lab::{Content, GuestFile};
+use luc_vm::{Content, GuestFile};
 use luc_systest::{
     Answer, Job, Outcome, Trouble, check, guest, guest_source, run_jobs, test, test_on,
 };

@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap_complete::Shell;
 use luc_control::{Knob, KnobKind, knobs, policies};
-use luc_lab::KernelList;
+use luc_vm::KernelList;
 
 use crate::Context;
 use crate::exit::Failure;

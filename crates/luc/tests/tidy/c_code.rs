@@ -358,8 +358,8 @@ fn every_source_is_built_everywhere() {
 
 /// The series of the kernels that are known to work, such as `6.12`.
 fn series_that_work() -> BTreeSet<String> {
-    let list = luc_lab::KernelList::builtin().expect("kernels.toml");
-    let works = |kernel: &&luc_lab::KernelSpec| kernel.status == luc_lab::KernelStatus::Works;
+    let list = luc_vm::KernelList::builtin().expect("kernels.toml");
+    let works = |kernel: &&luc_vm::KernelSpec| kernel.status == luc_vm::KernelStatus::Works;
     let releases = list.kernels.iter().filter(works);
     releases
         .filter_map(|kernel| {

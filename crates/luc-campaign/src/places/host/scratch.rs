@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use luc_control::Dev;
 use luc_host::{Located, Machine, System, mounts, plain};
-use luc_lab::FsType;
+use luc_vm::FsType;
 
 use super::plan::value;
 use crate::places::{Erase, Scratch};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use luc_host::Machine;
-use luc_lab::FsType;
+use luc_vm::FsType;
 
 use super::commands::SYSTEM_PATH;
 use super::guard::{Guard, Locked};
@@ -382,7 +382,7 @@ fn a_machine_that_cannot_measure_says_so_in_a_line() {
     };
     let before = tree.settings();
     let why = |setup: &Setup, cell: &Cell| {
-        let error = Host.measure(cell, setup, &mut luc_lab::Silent).unwrap_err();
+        let error = Host.measure(cell, setup, &mut luc_vm::Silent).unwrap_err();
         assert!(
             matches!(
                 error,

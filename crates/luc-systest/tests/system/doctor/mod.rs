@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use cases::{Answer as Said, CASES, Case};
 use libtest_mimic::Trial;
-use luc_lab::RunSpec;
+use luc_vm::RunSpec;
 use luc_systest::{
     Answer, Job, Outcome, Trouble, check, fail, guest, is_whole, run_jobs, test, tests_on_every,
 };

@@ -59,7 +59,7 @@ impl Verb for Args {
         let (source, device) = (self.source.as_deref(), Some(&self.device));
         let setup = setup(place, source, &self.out, device, context)?;
         let store = Store::open(&self.out)?;
-        if measure::measure_cell(&cell, &store, &setup, &mut luc_lab::Silent)? {
+        if measure::measure_cell(&cell, &store, &setup, &mut luc_vm::Silent)? {
             return Ok(());
         }
         let line = format!(

@@ -8,9 +8,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use luc_campaign::places::lab_disk;
-use luc_lab::cache::Cache;
-use luc_lab::image::{Content, GuestFile};
-use luc_lab::{
+use luc_vm::cache::Cache;
+use luc_vm::image::{Content, GuestFile};
+use luc_vm::{
     AllowList, Cell, DiskSpec, KernelList, KernelStatus, LineGroup, RunResult, RunSpec, Status,
     Step, StepResult,
 };
@@ -226,7 +226,7 @@ impl Verb for RunArgs {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let mut bar = Bar::new();
         let spec = self.spec(&mut bar)?;
-        let result = luc_lab::run(&spec, &mut bar)?;
+        let result = luc_vm::run(&spec, &mut bar)?;
         drop(bar);
         let steps = || result.report.cells.iter().flat_map(|cell| &cell.steps);
         if self.json {
@@ -358,7 +358,7 @@ impl Verb for FetchArgs {
         let list = KernelList::builtin()?;
         let cache = Cache::open()?;
         let names: Vec<&str> = if self.kernels.is_empty() {
-            let works = |kernel: &&luc_lab::KernelSpec| {
+            let works = |kernel: &&luc_vm::KernelSpec| {
                 kernel.status == KernelStatus::Works && kernel.source.is_none()
             };
             let kernels = list.kernels.iter().filter(works);
@@ -369,7 +369,7 @@ impl Verb for FetchArgs {
         for name in names {
             let kernel = list.get(name)?;
             let mut bar = Bar::new();
-            let tree = luc_lab::obtain::kernel(&cache, kernel, &mut bar)?;
+            let tree = luc_vm::obtain::kernel(&cache, kernel, &mut bar)?;
             drop(bar);
             writeln!(context.out, "{name}: {} ({})", tree.release, tree.version)?;
             context.out.flush()?;
@@ -384,7 +384,7 @@ impl Verb for DebugKernelArgs {
         let kernel = list.get(&self.kernel)?;
         let cache = Cache::open()?;
         let mut bar = Bar::new();
-        let tree = luc_lab::debug_kernel::build(&cache, kernel, &mut bar)?;
+        let tree = luc_vm::debug_kernel::build(&cache, kernel, &mut bar)?;
         drop(bar);
         let (name, release) = (&self.kernel, &tree.release);
         writeln!(context.out, "{name}: {release} ({})", tree.version)?;
@@ -403,7 +403,7 @@ impl Verb for CleanArgs {
         let cache = Cache::open()?;
         let root = cache.path("");
         let bytes = size_of(&root)?;
-        luc_lab::cache::remove_tree(&root)?;
+        luc_vm::cache::remove_tree(&root)?;
         writeln!(
             context.out,
             "{}: {} removed",
@@ -442,5 +442,5 @@ impl Verb for BuildArgs {
 
 fn module_of(kernel: &str, source: &Path, bar: &mut Bar) -> Result<PathBuf, Failure> {
     let list = KernelList::builtin()?;
-    Ok(luc_lab::build_module(&list, kernel, source, bar)?)
+    Ok(luc_vm::build_module(&list, kernel, source, bar)?)
 }
