@@ -12,8 +12,8 @@ use crate::campaigns;
 use crate::error::{CampaignError, Result};
 use crate::file::{Campaign, Figure};
 use crate::show::{Shown, shown};
-use luc_stats::{Interval, believed, chance};
 use crate::store::{CAMPAIGN_FILE, CellResult, Results, Store};
+use luc_stats::{Interval, believed, chance};
 
 /// Results with the campaign that they belong to.
 pub struct Side {

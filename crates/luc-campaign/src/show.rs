@@ -11,9 +11,9 @@ use crate::measure::VersionsOf;
 use crate::measures;
 use crate::places::Setup;
 use crate::points::{self, Point};
-use luc_stats::{Interval, Prior};
 use crate::store::{CellResult, Failed, Results};
 use crate::wave;
+use luc_stats::{Interval, Prior};
 
 mod charts;
 mod tables;

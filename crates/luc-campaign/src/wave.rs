@@ -13,8 +13,8 @@ use crate::file::{Campaign, Figure, StopRule};
 use crate::measures;
 use crate::points::{self, Point};
 use crate::result::ArmResult;
-use luc_stats::{Interval, Prior};
 use crate::store::CellResult;
+use luc_stats::{Interval, Prior};
 
 /// How far a campaign is.
 #[derive(Clone, Debug, Default, PartialEq)]

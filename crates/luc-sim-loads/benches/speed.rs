@@ -2,11 +2,11 @@
 //! CPU time, so that other work on the host does not count.
 
 use luc_control::Params;
+use luc_sim::Setup;
 use luc_sim::costs::Costs;
 use luc_sim::journal::kind::Choice;
 use luc_sim::mount::Mount;
 use luc_sim::processors::Machine;
-use luc_sim::Setup;
 use luc_sim_loads::{Load, load, run};
 use rustix::time::{ClockId, clock_gettime};
 

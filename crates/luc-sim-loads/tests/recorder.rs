@@ -7,11 +7,11 @@ use luc_control::replay::{Summary, replay};
 use luc_trace::{Entry, Event, Record, Span, SpanKind, Trace, Writer, encode};
 use proptest::prelude::*;
 
+use luc_sim::Setup;
 use luc_sim::costs::Costs;
 use luc_sim::journal::kind::Choice;
 use luc_sim::mount::Mount;
 use luc_sim::processors::Machine;
-use luc_sim::Setup;
 use luc_sim::recorder::{DEV, Recording};
 use luc_sim_loads::{load, record, run};
 

@@ -2,13 +2,13 @@
 //! and what is predicted for their threads.
 
 use luc_control::Params;
+use luc_sim::Setup;
 use luc_sim::costs::Costs;
 use luc_sim::journal::kind::Choice;
 use luc_sim::mount::Mount;
 use luc_sim::processors::Machine;
 use luc_sim::recorder::DEV;
 use luc_sim::replayed::{Calibration, Unreplayable};
-use luc_sim::Setup;
 use luc_sim_loads::{load, record};
 use luc_trace::{Span, SpanKind, Trace};
 

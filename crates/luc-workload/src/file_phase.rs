@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::now_ns;
 use crate::dir::{Dir, NameBuffer};
-use luc_base::summary;
 use crate::phases::PhaseResult;
 use crate::processes::Phase;
 use crate::worker::{Link, Part};
 use crate::{Latency, Result};
+use luc_base::summary;
 
 /// The operation of a phase on each file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 use crate::Latency;
-use luc_base::summary;
 use crate::processes::Phase;
 use crate::rates::{file_creation_rate_per_s, per_second};
 use crate::text::{Lines, latency};
+use luc_base::summary;
 
 /// The operations of all processes between two barriers.
 ///

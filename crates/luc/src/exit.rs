@@ -3,11 +3,11 @@
 
 use std::fmt::{Display, Write as _};
 
+use luc_base::words::counted;
 use luc_campaign::CampaignError;
 use luc_host::HostError;
-use luc_vm::LabError;
 use luc_report::ReportError;
-use luc_base::words::counted;
+use luc_vm::LabError;
 
 macro_rules! codes {
     ($($name:ident = $number:literal $meaning:literal,)+) => {

@@ -21,8 +21,8 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use luc_host::{Machine, System};
 use luc_base::Stop;
+use luc_host::{Machine, System};
 
 use crate::exit::{Code, Failure};
 use crate::verb::Interrupt;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use luc_vm::disk::SIZE_MIB_DEFAULT;
 use luc_model::comparison::{Comparison, DELAY_US};
 use luc_model::summary::Summary;
 use luc_sim::SimError;
@@ -14,6 +13,7 @@ use luc_sim::mount::Mount;
 use luc_sim::processors::{Machine, PAST_US_MAX};
 use luc_sim::speeds;
 use luc_trace::Trace;
+use luc_vm::disk::SIZE_MIB_DEFAULT;
 use serde_json::Value;
 
 use super::file_system::text;

@@ -10,8 +10,8 @@ use crate::measures;
 use crate::points::Point;
 use crate::result::ArmResult;
 use crate::show::Shown;
-use luc_stats::Interval;
 use luc_model::causes::{Causes, Quantities, Sign, rank};
+use luc_stats::Interval;
 
 /// The strongest correlation of a quantity with the rate of an arm. Its interval is as wide as
 /// chance makes it: it contains 0 if chance alone may explain the correlation.

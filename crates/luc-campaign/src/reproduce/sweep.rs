@@ -10,8 +10,8 @@ use super::published::{Claim, Gains, Side, Take};
 use crate::file::{Block, Figure, Value};
 use crate::points::{self, Point};
 use crate::show::Shown;
-use luc_stats::{Interval, Prior, Variance};
 use crate::wave::{self, Repeats};
+use luc_stats::{Interval, Prior, Variance};
 
 /// The factor that determines how far repeats spread.
 const VCPUS: &str = "vcpus";

@@ -9,8 +9,8 @@ use crate::arms;
 use crate::file::{self, Bound, Column, Figure, Over};
 use crate::places;
 use crate::points::{self, Point};
-use luc_stats::Interval;
 use crate::wave;
+use luc_stats::Interval;
 
 /// Points that share a row of a table.
 pub(crate) type Together<'a> = Vec<Point<'a>>;

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Mutex;
 
-use luc_vm::{AllowList, Content, GuestFile, RunSpec, build_disk_module};
 use luc_torture::Summary;
+use luc_vm::{AllowList, Content, GuestFile, RunSpec, build_disk_module};
 use serde::{Deserialize, Serialize};
 
 use crate::Progress;

@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use super::record::Phases;
+use crate::script::{Script, Task};
 use luc_sim::measured::Measured;
 use luc_sim::node::{Node, Setup};
 use luc_sim::program::{Op, Program};
 use luc_sim::random;
-use crate::script::{Script, Task};
 
 /// The largest difference between the nodes' clocks, and thus between the angles of their disks,
 /// ns.

@@ -10,18 +10,18 @@ pub mod record;
 pub mod summary;
 pub mod table;
 
-use luc_control::Params;
 use luc_base::Stop;
+use luc_control::Params;
 use rayon::prelude::*;
 use serde_json::json;
 
+use crate::{Load, Setup, SimError, simulate, workloads};
+use barrier::{Job, Member};
 use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
 use luc_sim::journal::kind::Choice;
 use luc_sim::mount::Mount;
 use luc_sim::processors::Machine;
-use crate::{Load, Setup, SimError, simulate, workloads};
-use barrier::{Job, Member};
 use record::{Figures, GroupRecord, NodeRecord, Record, Verdict};
 use table::{Drawn, Table};
 

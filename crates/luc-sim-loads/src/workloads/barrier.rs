@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::script::Task;
 use luc_sim::processors::TaskId;
 use luc_sim::program::Op;
-use crate::script::Task;
 
 /// Returns the time from the last arrival to the start of the next phase, ns. It is that of the
 /// benchmarks' parent, enough for every process to fall asleep.

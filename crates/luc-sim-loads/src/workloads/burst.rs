@@ -4,8 +4,8 @@ use luc_workload::{Burst, BurstResult, BurstTurn, Outcome};
 
 use super::bursts::{Turns, dir};
 use super::{Plan, figures, scripts};
-use luc_sim::program::Op;
 use crate::script::Task;
+use luc_sim::program::Op;
 
 pub fn plan(args: &Burst) -> Plan {
     let turns = Turns::new(args.bursts());

@@ -7,11 +7,11 @@ use luc_workload::{Iozone, IozoneResult, Outcome, Part, Phase};
 
 use super::barrier::pause_ns;
 use super::{Plan, figures, scripts};
+use crate::script::Task;
 use luc_sim::SimError;
 use luc_sim::files::Prepared;
 use luc_sim::measured::Measured;
 use luc_sim::program::Op;
-use crate::script::Task;
 
 /// The state that all children share.
 #[derive(Default)]

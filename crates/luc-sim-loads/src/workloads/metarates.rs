@@ -6,10 +6,10 @@ use luc_workload::{Metarates, MetaratesResult, Outcome, Part, Phase, Step};
 
 use super::barrier::Barrier;
 use super::{BARRIER_SPREAD_NS, Plan, figures, scripts};
+use crate::script::Task;
 use luc_sim::files::{FileId, Prepared};
 use luc_sim::measured::Measured;
 use luc_sim::program::Op;
-use crate::script::Task;
 
 /// The processes' parts of each phase.
 type Parts = Arc<Mutex<Vec<Vec<Part>>>>;

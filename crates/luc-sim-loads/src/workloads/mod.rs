@@ -16,13 +16,13 @@ use luc_workload::{Bench, Outcome};
 
 pub use wml::FileLoad;
 
-use luc_sim::{Node, Setup, SimError};
+use crate::script::{Script, Task};
 use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
 use luc_sim::files::Prepared;
 use luc_sim::measured::Measured;
 use luc_sim::program::Program;
-use crate::script::{Script, Task};
+use luc_sim::{Node, Setup, SimError};
 
 /// What to run, and how to compute its figures.
 pub struct Plan {

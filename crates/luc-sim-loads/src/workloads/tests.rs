@@ -7,12 +7,12 @@ use luc_control::Params;
 use luc_workload::{BenchReport, Outcome};
 use proptest::prelude::*;
 
+use crate::{Setup, load, run};
 use luc_sim::costs::Costs;
 use luc_sim::journal::kind::Choice;
 use luc_sim::kernel::{self, KERNELS};
 use luc_sim::mount::Mount;
 use luc_sim::processors::Machine;
-use crate::{Setup, load, run};
 
 fn setup(disk: &str, cpus: u16, mips: f64, luc: bool) -> Setup {
     Setup {

@@ -6,12 +6,12 @@
 //! skipped, in CI too. `make torture` builds it.
 
 use libtest_mimic::Trial;
-use luc_vm::cache::Cache;
-use luc_vm::{Content, GuestFile, KernelList, RunSpec, debug_kernel};
 use luc_systest::{
     Answer, Job, Outcome, Replacement, Trouble, broken_sources, c_program, check, fail, fault_jobs,
     guest, is_whole, module, run_jobs, test_alone,
 };
+use luc_vm::cache::Cache;
+use luc_vm::{Content, GuestFile, KernelList, RunSpec, debug_kernel};
 
 /// The kernel with KASAN, lockdep, kmemleak and the like.
 const CHECKED: &str = "6.12-debug";

@@ -6,11 +6,11 @@
 //! harms the other.
 
 use libtest_mimic::Trial;
-use luc_vm::{Content, GuestFile};
 use luc_systest::{
     Answer, Job, Outcome, Replacement, Trouble, broken_sources, c_program, check, fault_jobs,
     guest, guest_source, module, run_jobs, tests_on_every,
 };
+use luc_vm::{Content, GuestFile};
 
 pub fn tests() -> Vec<Trial> {
     let mut tests = tests_on_every("faults", faults);

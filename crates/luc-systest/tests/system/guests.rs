@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use libtest_mimic::Trial;
-use luc_vm::{AllowList, Cell, DiskSpec, LabError, RunResult, RunSpec, Silent, Status, Step, run};
 use luc_systest::{Outcome, Trouble, check, test};
+use luc_vm::{AllowList, Cell, DiskSpec, LabError, RunResult, RunSpec, Silent, Status, Step, run};
 
 const KERNEL: &str = "6.12";
 /// The guest's work in the test of repetition: random numbers, process

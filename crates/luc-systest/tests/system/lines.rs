@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::Command;
 
 use libtest_mimic::Trial;
-use luc_vm::{LineGroup, RunSpec};
 use luc_systest::{
     Answer, Job, Outcome, Replacement, Trouble, broken_sources, check, fail, guest, module, root,
     run_jobs, test, test_alone,
 };
+use luc_vm::{LineGroup, RunSpec};
 
 const KERNEL: &str = "6.12";
 /// Bytes of a cache line.

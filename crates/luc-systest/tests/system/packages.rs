@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use libtest_mimic::Trial;
+use luc_systest::{Outcome, Trouble, check, guest_source, root, test, verdict};
 use luc_vm::server::{Boot, Server};
 use luc_vm::{AllowList, KernelList, Silent, log};
-use luc_systest::{Outcome, Trouble, check, guest_source, root, test, verdict};
 
 /// Compilers run at a twentieth of their speed there.
 const LIMIT: Duration = Duration::from_secs(1500);

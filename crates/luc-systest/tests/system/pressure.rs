@@ -4,11 +4,11 @@
 //! and the results must be the same.
 
 use libtest_mimic::Trial;
-use luc_vm::{Content, GuestFile, RunSpec};
 use luc_systest::{
     Answer, Job, LUCDISK_FAILS, Outcome, Trouble, c_program, disk_module, guest, guest_source,
     module, run_jobs, tests_on_every,
 };
+use luc_vm::{Content, GuestFile, RunSpec};
 
 /// Kernel log lines when the kernel kills the task that took all memory.
 const MEMORY_IS_OUT: &[&str] = &["Out of memory: Killed process", "Call Trace:"];

@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 use std::fs;
 
 use libtest_mimic::Trial;
-use luc_vm::{Content, GuestFile};
 use luc_systest::{
     Answer, Job, Outcome, Trouble, c_program, check, fail, guest, is_whole, root, run_jobs, test,
 };
 use luc_trace::{Sight, SpanKind, Unseen};
+use luc_vm::{Content, GuestFile};
 use serde_json::Value;
 
 const KERNEL: &str = "6.12";

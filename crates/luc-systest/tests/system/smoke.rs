@@ -2,10 +2,10 @@
 //! nothing when it only observes, and it leaves no trace.
 
 use libtest_mimic::Trial;
-use luc_vm::{Content, GuestFile};
 use luc_systest::{
     Answer, Job, Outcome, Trouble, c_program, check, guest, kernels, run_jobs, test,
 };
+use luc_vm::{Content, GuestFile};
 
 pub fn tests() -> Vec<Trial> {
     let mut tests: Vec<Trial> = Vec::new();

@@ -3,11 +3,11 @@
 //! leaves nothing behind.
 
 use libtest_mimic::Trial;
-use luc_vm::{Content, GuestFile};
 use luc_systest::{
     Answer, Job, Outcome, Trouble, check, guest, guest_source, kernels, run_jobs, test_on,
     tests_on_every,
 };
+use luc_vm::{Content, GuestFile};
 use serde_json::Value;
 
 pub fn tests() -> Vec<Trial> {

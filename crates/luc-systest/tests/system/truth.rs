@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 
 use libtest_mimic::Trial;
+use luc_systest::{Answer, Job, Outcome, Trouble, check, fail, guest, run_jobs, test};
 use luc_vm::cache::Cache;
 use luc_vm::{Content, GuestFile, KernelList, Silent, tree};
-use luc_systest::{Answer, Job, Outcome, Trouble, check, fail, guest, run_jobs, test};
 use serde_json::Value;
 
 const PACKAGES: [&str; 4] = ["fio", "postgresql-15", "sqlite3", "strace"];

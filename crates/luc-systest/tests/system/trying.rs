@@ -2,10 +2,10 @@
 //! nothing for, and one that bad knobs make it harm; and faults.
 
 use libtest_mimic::Trial;
-use luc_vm::{Content, GuestFile};
 use luc_systest::{
     Answer, Job, Outcome, Trouble, check, guest, guest_source, run_jobs, test, test_on,
 };
+use luc_vm::{Content, GuestFile};
 
 /// A slow processor spends the fewest host seconds on loads that run for minutes.
 const CPU_MIPS: f64 = 125.0;

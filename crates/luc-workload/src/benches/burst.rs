@@ -23,10 +23,10 @@ use crate::args::{Common, duration_s, threads};
 use crate::benchmark::{Benchmark, Figures, Found, Measured};
 use crate::clock::{NS_PER_MS, now_ns};
 use crate::dir::{Dir, Name};
-use luc_base::summary;
 use crate::rates::{file_creation_rate_per_s, per_second, share};
 use crate::text::{Lines, latency, percent, time};
 use crate::{Latency, Result, Stop};
+use luc_base::summary;
 
 #[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[command(after_help = "Examples:\n\

@@ -11,11 +11,11 @@ use crate::benchmark::{Benchmark, Figures, Found, Measured};
 use crate::clock::now_ns;
 use crate::crew::{self, Shift, Window};
 use crate::dir::{Dir, Name};
-use luc_base::{Mean, Recorder};
 use crate::rates::{file_creation_rate_per_s, per_second};
 use crate::scratch::Scratch;
 use crate::text::{Lines, latency, time};
 use crate::{Latency, Result, Stop};
+use luc_base::{Mean, Recorder};
 
 /// The loop is exactly create, write, fsync, close. All threads create in one directory, as
 /// Metarates does, or each in its own. After `files_per_dir` files a thread goes on in the next

@@ -22,13 +22,13 @@ use crate::benchmark::{Benchmark, Figures, Found, Measured};
 use crate::clock::{NS_PER_MS, NS_PER_S, NS_PER_US, now_ns, seconds_ns, sleep_until};
 use crate::crew::{self, Shift, Window};
 use crate::dir::{Dir, Name};
-use luc_base::Recorder;
 use crate::processes::OPS_MAX;
 use crate::random::moment_ns;
 use crate::rates::per_second;
 use crate::scratch::Scratch;
 use crate::text::{Lines, latency};
 use crate::{Latency, Result, Stop, WorkloadError};
+use luc_base::Recorder;
 
 /// Arrivals do not wait for earlier ones to be served: the load stays as requested when commits
 /// become slow.

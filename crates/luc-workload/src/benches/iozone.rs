@@ -21,13 +21,13 @@ use crate::args::{Common, threads};
 use crate::benchmark::{Benchmark, Figures, Found, Measured};
 use crate::clock::{NS_PER_MS, now_ns};
 use crate::dir::{Dir, NameBuffer};
-use luc_base::summary;
 use crate::processes::{self, Kind, Phase};
 use crate::rates::{per_second, share};
 use crate::scratch::Scratch;
 use crate::text::{Lines, calls, percent};
 use crate::worker::{self, Link, Part};
 use crate::{Latency, Result, Stop, WorkloadError};
+use luc_base::summary;
 
 /// The initial write of the throughput mode. Sizes are in KiB unless they end in k, m or g, all of
 /// them binary.

@@ -19,10 +19,10 @@ use crate::args::{Common, threads};
 use crate::benchmark::{Benchmark, Figures, Found, Measured};
 use crate::clock::{NS_PER_US, now_ns};
 use crate::dir::{Dir, Name};
-use luc_base::summary;
 use crate::rates::{per_second, share};
 use crate::text::{Lines, latency, percent};
 use crate::{Latency, Result, Stop};
+use luc_base::summary;
 
 #[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[command(after_help = "Examples:\n\

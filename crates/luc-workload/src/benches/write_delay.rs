@@ -13,11 +13,11 @@ use crate::benchmark::{Benchmark, Figures, Found, Measured};
 use crate::clock::{NS_PER_US, now_ns, sleep_until};
 use crate::crew::{self, Shift, Window};
 use crate::dir::{Dir, Name};
-use luc_base::Recorder;
 use crate::rates::{per_second, share};
 use crate::scratch::Scratch;
 use crate::text::{Lines, latency, percent};
 use crate::{Latency, Result, Stop};
+use luc_base::Recorder;
 
 /// A writer appends `bytes` to its own file and then thinks for `think_us`. An append changes the
 /// file's size, so every one of them changes the file's inode: a journal handle on the block of the

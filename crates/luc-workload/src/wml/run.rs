@@ -18,10 +18,10 @@ use crate::benchmark::Measured;
 use crate::clock::{NS_PER_S, now_ns, sleep_until};
 use crate::crew::{self, Shift, Window};
 use crate::dir::Dir;
-use luc_base::Recorder;
 use crate::observer::Observed;
 use crate::scratch::{Scratch, allow_descriptors};
 use crate::{Result, Stop, WorkloadError};
+use luc_base::Recorder;
 
 /// Runs a workload file's plan.
 ///

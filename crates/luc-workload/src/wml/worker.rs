@@ -15,8 +15,8 @@ use super::halt::{Flow, Halt};
 use super::stats::Stats;
 use crate::clock::{NS_PER_MS, now_ns, sleep_until};
 use crate::crew::Shift;
-use luc_base::Recorder;
 use crate::{Result, WorkloadError};
+use luc_base::Recorder;
 
 /// Slots of a thread's table of open files: those that `opennext` uses in turn, and one more.
 pub const SLOTS: usize = 129;

@@ -9,10 +9,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Parser as _;
+use luc_base::Stop;
 use luc_control::Dev;
 use luc_host::{Located, Machine, System};
 use luc_trace::{Header, Span, Writer};
-use luc_base::Stop;
 use rustix::io::Errno;
 
 pub const RELEASE: &str = "6.12.95+deb12-cloud-amd64";

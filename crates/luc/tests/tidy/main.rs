@@ -180,7 +180,7 @@ fn crates_depend_downwards() {
         crate_uses,
         &[
             "crates/luc-control/Cargo.toml: [dependencies]\nluc-trace.workspace = true\n",
-            "crates/luc-lab/Cargo.toml: [dev-dependencies]\nluc-control = { path = \"../luc-control\" }\n",
+            "crates/luc-vm/Cargo.toml: [dev-dependencies]\nluc-control = { path = \"../luc-control\" }\n",
             "crates/luc-workload/Cargo.toml: [dependencies.luc-control]\nworkspace = true\n",
             "crates/luc-report/Cargo.toml: [dependencies]\nluc.workspace = true\n",
             "crates/luc-trace/Cargo.toml: [dependencies]\nluc-test.workspace = true\n",

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use luc_host::plain;
 use luc_base::Stop;
+use luc_host::plain;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::guard::Guard;

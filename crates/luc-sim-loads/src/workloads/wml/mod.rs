@@ -17,13 +17,13 @@ use luc_workload::wml::{FilesetResult, WmlOptions, WmlResult};
 use luc_workload::{Outcome, WorkloadError};
 
 use super::{Found, Plan};
+use crate::script::Script;
 use luc_sim::SimError;
 use luc_sim::costs::Costs;
 use luc_sim::files::Prepared;
 use luc_sim::measured::Measured;
 use luc_sim::processors::TaskId;
 use luc_sim::program::Program;
-use crate::script::Script;
 use shared::{Set, Shared};
 
 /// A checked workload file, with the options of its run.

@@ -14,9 +14,9 @@ use luc_workload::wml::parts::{Bound, Draws, Generator, ROTATE_FROM, SLOTS, Step
 
 use super::pool::Ticket;
 use super::shared::Shared;
+use crate::script::Task;
 use luc_sim::processors::TaskId;
 use luc_sim::program;
-use crate::script::Task;
 
 /// What a thread gets before it begins.
 pub struct Own {

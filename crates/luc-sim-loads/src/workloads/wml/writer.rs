@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::shared::Shared;
+use crate::script::Task;
 use luc_sim::files::FileId;
 use luc_sim::processors::TaskId;
 use luc_sim::program::Op;
-use crate::script::Task;
 
 /// Runs a writing task of a process.
 pub async fn write(task: Task, number: TaskId, process: usize, shared: Arc<Shared>) {

@@ -6,11 +6,11 @@
 mod record;
 
 use libtest_mimic::Trial;
-use luc_vm::{Content, GuestFile};
 use luc_systest::{
     Answer, Job, LUCDISK_FAILS, Outcome, Trouble, check, disk_module, fail, guest, guest_source,
     run_jobs, test, tests_on_every,
 };
+use luc_vm::{Content, GuestFile};
 use record::{Record, Sectors};
 
 pub fn tests() -> Vec<Trial> {

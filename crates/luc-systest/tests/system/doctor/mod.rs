@@ -8,10 +8,10 @@ use std::sync::Mutex;
 
 use cases::{Answer as Said, CASES, Case};
 use libtest_mimic::Trial;
-use luc_vm::RunSpec;
 use luc_systest::{
     Answer, Job, Outcome, Trouble, check, fail, guest, is_whole, run_jobs, test, tests_on_every,
 };
+use luc_vm::RunSpec;
 use serde_json::Value;
 
 /// Cases judged, right ones, and what is wrong with each of the others.

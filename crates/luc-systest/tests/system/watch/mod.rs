@@ -8,10 +8,10 @@ mod screen;
 mod teeth;
 
 use libtest_mimic::Trial;
-use luc_vm::{Content, GuestFile};
 use luc_systest::{
     Answer, Job, Outcome, Trouble, c_program, check, fail, guest, run_jobs, tests_on_every,
 };
+use luc_vm::{Content, GuestFile};
 use screen::Screen;
 use serde_json::Value;
 

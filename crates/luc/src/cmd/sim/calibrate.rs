@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::ValueHint;
+use luc_base::words::{three, time};
 use luc_control::Dev;
 use luc_host::plain;
 use luc_sim::replayed::{Calibration, Parameter, Unreplayable};
 use luc_trace::Trace;
-use luc_base::words::{three, time};
 use serde_json::{Value, json};
 
 use crate::Context;

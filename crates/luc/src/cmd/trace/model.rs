@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::ValueHint;
+use luc_base::words::{count, three, time};
 use luc_model::comparison::{Comparison, DELAY_US, FileSystem, Rules, WriteDelays};
 use luc_model::foretold::Rates;
 use luc_model::{CreationRate, SetSummary, Times};
-use luc_base::words::{count, three, time};
 
 use super::read::{self, recording, unreadable};
 use crate::Context;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::ValueHint;
+use luc_base::words::{count, three, time};
 use luc_control::Dev;
 use luc_model::causes::{Component, LeftOut, ROWS_MIN, Sign};
 use luc_model::{CauseError, Causes, Observed, Quantities, Throughput, rank};
 use luc_trace::{SpanKind, Trace};
-use luc_base::words::{count, three, time};
 use serde::Serialize;
 
 use super::read::{note_unseen, recording, unreadable};

@@ -1,8 +1,8 @@
 //! The sums of the windows of both sides, and their ratios.
 
 use luc_bpf::Counts;
-use luc_stats::{Interval, Prior};
 use luc_guard::{Judge, Measure, Pair, Side, Verdict};
+use luc_stats::{Interval, Prior};
 use serde::Serialize;
 
 use crate::trying::meter::Sums;

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use luc_host::Machine;
 use luc_base::Stop;
+use luc_host::Machine;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::during;
