@@ -80,7 +80,7 @@
 #define DEBT_SHIFT 4		/* a property of luc-sim fails in one case of 1700 with 5 */
 #define GAP_EVENTS_MIN 3LL	/* two tell nothing about a third */
 #define GAP_SHIFT 2
-#define GAP_FORGET_SHIFT 6		/* chosen: from 4 to 8 nothing changes */
+#define GAP_FORGET_SHIFT 6	/* chosen: from 4 to 8 nothing changes */
 
 static luc_s64 commit_of(const struct luc_input *in)
 {
@@ -151,7 +151,7 @@ static int is_in_debt(const struct luc_state *s, const struct luc_input *in)
 {
 	luc_s64 won = luc_mul(commit_of(in), expected_of(in)) / luc_max(s->setpoint_now_events, 1);
 
-	return s->debt_ns > luc_max(won, 0) >> DEBT_SHIFT;
+	return s->debt_ns > won >> DEBT_SHIFT;
 }
 
 /* Tasks that all came back: nobody else is likely to come. */
@@ -222,12 +222,18 @@ static void settle(struct luc_state *s, const struct luc_input *in)
 	s->debt_ns = luc_clamp(luc_add(s->debt_ns, lost), -commit, commit);
 }
 
+/* What the next batch is compared with. */
+static void remember(struct luc_state *s, const struct luc_input *in)
+{
+	s->closed_ns = in->now_ns;
+	s->seen_events = in->events;
+}
+
 void luc_batching_returns_close(const struct luc_params *params, struct luc_state *s,
 				const struct luc_input *in, struct luc_output *out)
 {
 	luc_trial_closed(params, s, in);
-	s->closed_ns = in->now_ns;
-	s->seen_events = in->events;
+	remember(s, in);
 	if (s->wait_ns <= 0)
 		return;
 	luc_hold_learn_gap(s, in);
@@ -241,7 +247,6 @@ int luc_batching_returns_pass(const struct luc_params *params, struct luc_state 
 		return 0;
 	luc_passed(s, in, luc_add(in->events, expected_of(in)));
 	look(s, in);
-	s->closed_ns = in->now_ns;
-	s->seen_events = in->events;
+	remember(s, in);
 	return 1;
 }

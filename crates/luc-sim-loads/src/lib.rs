@@ -14,9 +14,11 @@ pub mod workloads;
 use std::sync::Arc;
 
 use clap::Parser as _;
+use luc_control::{Params, policy_text};
 use luc_sim::journal::kind::Choice;
 use luc_sim::recorder::Recording;
-use luc_sim::{Node, Setup, SimError, header, one_line};
+use luc_sim::{Node, Setup, SimError, one_line};
+use luc_trace::{Header, Sight, Unseen};
 use luc_workload::wml::{Chosen, WmlOptions};
 use luc_workload::{Bench, BenchReport, JournalCounts, Observed};
 
@@ -96,6 +98,37 @@ pub fn record(load: &Load, setup: &Setup) -> Result<(BenchReport, Recording), Si
     simulate(load, setup, record).map(|(report, node)| (report, node.recording()))
 }
 
+/// Returns the header of a recording, which tells its origin.
+fn header(setup: &Setup) -> Header {
+    let mut mips: Vec<String> = setup.machine.mips.iter().map(f64::to_string).collect();
+    let cpus = mips.len();
+    mips.dedup();
+    let header = Header::default()
+        .with("luc", env!("CARGO_PKG_VERSION"))
+        .with("clock", "monotonic")
+        .with("kernel", "simulated")
+        .with("tracer", "simulated")
+        .with(Header::UNSEEN, &Sight::words(&Unseen::new()))
+        .with("cpus", &cpus.to_string())
+        .with("mips", &mips.join(","))
+        .with("seed", &setup.seed.to_string());
+    let Some(params) = &setup.luc else {
+        return header;
+    };
+    let changed = luc_control::knobs().iter().filter_map(|knob| {
+        let value = params.get(knob.name)?;
+        let is_changed = Params::default().get(knob.name) != Some(value);
+        is_changed.then(|| format!("{}={}", knob.name, knob.format(value)))
+    });
+    let changed: Vec<String> = changed.collect();
+    let policy = policy_text(|knob| params.get(knob.name));
+    let header = header.with("module", "simulated").with("policy", policy);
+    if changed.is_empty() {
+        return header;
+    }
+    header.with("knobs", &changed.join(","))
+}
+
 /// Also returns the machine in its final state; `before` gets it before the run.
 fn simulate(
     load: &Load,
@@ -144,7 +177,6 @@ mod tests {
     use luc_workload::Outcome;
 
     use super::*;
-    use luc_control::Params;
     use luc_sim::costs::Costs;
     use luc_sim::mount::Mount;
     use luc_sim::processors::Machine;

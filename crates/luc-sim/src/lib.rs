@@ -13,7 +13,7 @@
 //! - [`journal`]: transactions, buffers and the log's space, for jbd2 and possible replacements.
 //!   [`node`]: the paths through them, and the journal's thread. [`costs`]: what each part costs,
 //!   with its source.
-//! - [`recorder`]: turns a run into a recording for `luc trace` and `luc replay` ([`header`]).
+//! - [`recorder`]: turns a run into a recording for `luc trace` and `luc replay`.
 //! - [`runtime`]: what LUC's module does around the controllers, which are the real ones.
 //!
 //! [`node`] lists what the simulator leaves out; `luc sim validate` shows how well it agrees with
@@ -35,11 +35,10 @@ pub mod recorder;
 pub mod replayed;
 pub mod runtime;
 pub mod speeds;
-pub mod units;
+mod units;
 
 use clap::Parser as _;
-use luc_control::{Params, policy, policy_text};
-use luc_trace::{Header, Sight, Unseen};
+use luc_control::{Params, policy};
 use thiserror::Error;
 
 pub use node::{Node, Setup};
@@ -112,37 +111,6 @@ struct Options {
 pub fn one_line(text: &str) -> String {
     let first = text.lines().next().unwrap_or_default();
     first.trim_start_matches("error: ").to_owned()
-}
-
-/// Returns the header of a recording, which tells its origin.
-pub fn header(setup: &Setup) -> Header {
-    let mut mips: Vec<String> = setup.machine.mips.iter().map(f64::to_string).collect();
-    let cpus = mips.len();
-    mips.dedup();
-    let header = Header::default()
-        .with("luc", env!("CARGO_PKG_VERSION"))
-        .with("clock", "monotonic")
-        .with("kernel", "simulated")
-        .with("tracer", "simulated")
-        .with(Header::UNSEEN, &Sight::words(&Unseen::new()))
-        .with("cpus", &cpus.to_string())
-        .with("mips", &mips.join(","))
-        .with("seed", &setup.seed.to_string());
-    let Some(params) = &setup.luc else {
-        return header;
-    };
-    let changed = luc_control::knobs().iter().filter_map(|knob| {
-        let value = params.get(knob.name)?;
-        let is_changed = Params::default().get(knob.name) != Some(value);
-        is_changed.then(|| format!("{}={}", knob.name, knob.format(value)))
-    });
-    let changed: Vec<String> = changed.collect();
-    let policy = policy_text(|knob| params.get(knob.name));
-    let header = header.with("module", "simulated").with("policy", policy);
-    if changed.is_empty() {
-        return header;
-    }
-    header.with("knobs", &changed.join(","))
 }
 
 #[cfg(test)]

@@ -86,8 +86,8 @@ fn system(kernel: &str) -> Outcome {
     Ok(())
 }
 
-/// What ends a hold, a task that cannot steer holds, a wait that no disk ends, and what the kernel
-/// log reports of LUC.
+/// The ends of a hold, a task that must not steer holds, a wait that no disk ends, and LUC's lines
+/// in the kernel log.
 fn holding(kernel: &str) -> Outcome {
     let jobs = [
         Job::new("holding", &["1ms:8:64M"])?,
