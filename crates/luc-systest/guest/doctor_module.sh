@@ -21,7 +21,7 @@ said() {
 # As on a kernel without CONFIG_DEBUG_INFO_BTF.
 mount -t tmpfs none /sys/kernel/btf || bad "cannot hide the kernel's types"
 
-check 24 "*luc on --observe PATH*tells nothing of its types*" luc doctor --seconds 1 /mnt/0
+check 24 "*luc on --observe PATH*has no type information*" luc doctor --seconds 1 /mnt/0
 yes "observing" luc on --observe /mnt/0
 said convoys luc bench create-fsync --threads 4 --seconds 99 /mnt/0
 is "exit status with convoys" 26 $code

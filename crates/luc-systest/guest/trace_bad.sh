@@ -72,7 +72,7 @@ echo nobody:x:65534:65534::/:/bin/sh >> /etc/passwd
 check 3 "luc: cannot trace with BPF*" start-stop-daemon -S -c 65534:65534 -x /bin/luc -- \
 	trace record -o /tmp/none --on /mnt/0 --seconds 1
 mount -t tmpfs tmpfs /sys/kernel/btf
-without 24 "tells nothing of its types*CONFIG_DEBUG_INFO_BTF"
+without 24 "has no type information*CONFIG_DEBUG_INFO_BTF"
 umount /sys/kernel/btf
 echo confidentiality > /sys/kernel/security/lockdown
 without 3 "cannot trace with BPF (the kernel is locked down*"

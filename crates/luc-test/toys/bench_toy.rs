@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::args::Common;
 use crate::benchmark::{Benchmark, Figures, Found, Measured};
 use crate::clock::now_ns;
-use crate::latency::Recorder;
 use crate::observer::Observed;
 use crate::scratch::Scratch;
 use crate::text::{Lines, latency};
 use crate::{Latency, Result, Stop};
+use luc_base::Recorder;
 
 /// Arguments of the workload `toy`.
 #[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
