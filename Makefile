@@ -10,26 +10,27 @@
 #
 #   make test-all  everything on every kernel, those of `make debug` included
 #   make check   the fast part of the tests: no root, no VM, no network but crates
-#   make bench   the full table of figures (hours; `luc campaign run bench` takes parts of it)
+#   make bench   the full table of figures (hours; `luc-lab campaign run bench` takes parts of it)
 #   make fuzz    ASan, UBSan and libFuzzer on the C of control/ and lab/disk/, FUZZ_SECONDS
 #                (60) each; needs clang and says so
 #   make debug   a kernel that checks itself: builds it once and runs LUC on it
 #   make reproduction  the documents' sweep, from where docs/ keeps it on, and its page
 #   make torture power cuts by the thousand, with LUC and without (about an hour), and
 #                the two above
-#   make install install-dkms   on a real server; see README.md
-#   make deb     the packages luc and luc-dkms, in out/; make rpm: luc alone
+#   make install install-dkms   on a real server; see README.md; install-lab for luc-lab
+#   make deb     the packages luc, luc-dkms and luc-lab, in out/; make rpm: luc alone
 
 CARGO      ?= cargo
 PREFIX     ?= /usr/local
 TARGET     := x86_64-unknown-linux-gnu
-# Debian's, in $(LUC).
+# Debian's, in both programs.
 STATIC_LIBRARIES := libc6-dev libelf-dev zlib1g-dev
 # A line for every test that was skipped.
 export LUC_SKIPS := $(CURDIR)/target/skips
 # A line for every test in a virtual machine: how long it took.
 export LUC_TIMES := $(CURDIR)/target/times
 LUC        := target/$(TARGET)/release/luc
+LAB        := target/$(TARGET)/release/luc-lab
 # 6.12-races, for data races, can be had as well.
 DEBUG_KERNELS := 6.12-debug
 VERSION    := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
@@ -39,43 +40,48 @@ TELL_SLOWEST := if [ -s $(LUC_TIMES) ]; then echo "slowest:"; sort -rn $(LUC_TIM
 SYSTEST    := LUC_BIN=$(CURDIR)/$(LUC) $(CARGO) test --locked -p luc-systest --features lab --test system --
 # --include-ignored: tests on every kernel.
 EVERY      ?=
-TORTURE_DEBUG := $(LUC) lab torture --kernels 6.12-debug --only "ordered luc" --cuts 40
+TORTURE_DEBUG := $(LAB) torture --kernels 6.12-debug --only "ordered luc" --cuts 40
 REPRODUCTION := out/reproduction
 KEPT_CELLS := docs/reproduction-cells.tar.gz
 DKMS_DIR   := $(DESTDIR)/usr/src/luc-$(VERSION)
 ZSH_DIR    ?= $(PREFIX)/share/zsh/site-functions
 
-all: $(LUC)
+all: programs
 
 deps:
 	@scripts/deps.sh
 
 # Cargo knows what is out of date; make does not.
-$(LUC): FORCE
-	@$(CARGO) build --release --locked --bin luc
+programs:
+	@$(CARGO) build --release --locked $(QUIET) --bin luc --bin luc-lab
 
-demo: deps
-	@$(MAKE) --no-print-directory $(LUC)
-	@$(LUC) demo --out out/demo
+# Cargo draws its progress on a terminal alone.
+demo:
+	@echo "step 1 of 3: packages that are missing (about 1 minute, if any)" >&2
+	@scripts/deps.sh
+	@echo "step 2 of 3: compiling (about 4 minutes on two cores the first time)" >&2
+	@$(MAKE) --no-print-directory programs QUIET="$$(test -t 2 || echo --quiet)"
+	@echo "step 3 of 3: measuring (about 3 minutes on two cores)" >&2
+	@$(LAB) demo --out out/demo
 
 bench: deps
-	@$(MAKE) --no-print-directory $(LUC)
-	@$(LUC) campaign run bench --out out/bench
+	@$(MAKE) --no-print-directory programs
+	@$(LAB) campaign run bench --out out/bench
 
 # Cells that docs/ keeps count, whichever version measured them; what is missing is measured, and all
 # of it is kept and told.
 reproduction: deps
-	@$(MAKE) --no-print-directory $(LUC)
+	@$(MAKE) --no-print-directory programs
 	@mkdir -p $(REPRODUCTION) && tar -xzf $(KEPT_CELLS) -C $(REPRODUCTION)
-	@$(LUC) reproduce -o $(REPRODUCTION) --any-version --markdown docs/reproduction.md
+	@$(LAB) reproduce -o $(REPRODUCTION) --any-version --markdown docs/reproduction.md
 	@tar -C $(REPRODUCTION) --sort=name --owner=0 --group=0 --mtime=@0 -cf - cells \
 		| gzip -9n > $(KEPT_CELLS)
 
 # With what the three of them need.
 torture: deps
 	@scripts/deps.sh --fuzz
-	@$(MAKE) --no-print-directory $(LUC)
-	@$(LUC) lab torture
+	@$(MAKE) --no-print-directory programs
+	@$(LAB) torture
 	@$(MAKE) --no-print-directory fuzz
 	@$(MAKE) --no-print-directory debug
 
@@ -88,8 +94,8 @@ debug: debug-kernels
 
 debug-kernels: deps
 	@scripts/deps.sh --kernel
-	@$(MAKE) --no-print-directory $(LUC)
-	@for kernel in $(DEBUG_KERNELS); do $(LUC) lab debug-kernel $$kernel || exit; done
+	@$(MAKE) --no-print-directory programs
+	@for kernel in $(DEBUG_KERNELS); do $(LAB) debug-kernel $$kernel || exit; done
 
 check:
 	@mkdir -p target && rm -f $(LUC_SKIPS)
@@ -100,7 +106,7 @@ check:
 
 test: deps check
 	@scripts/deps.sh --slurm
-	@$(MAKE) --no-print-directory $(LUC)
+	@$(MAKE) --no-print-directory programs
 	@rm -f $(LUC_TIMES)
 	$(SYSTEST) --test-threads 2 $(EVERY)
 	@$(TELL_SLOWEST)
@@ -115,26 +121,36 @@ module:
 
 # As root, after `make` as yourself: root need not have a compiler.
 install:
-	@test -x $(LUC) || { echo "install: $(LUC) is not built; run make first" >&2; exit 1; }
-	install -D -m 0755 $(LUC) $(DESTDIR)$(PREFIX)/bin/luc
-	$(LUC) man --out $(DESTDIR)$(PREFIX)/share/man/man1
+	$(call INSTALL,$(LUC),luc)
 	$(LUC) man --section 5 --out $(DESTDIR)$(PREFIX)/share/man/man5
-	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-	$(LUC) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/luc
-	install -d $(DESTDIR)$(ZSH_DIR)
-	$(LUC) completions zsh > $(DESTDIR)$(ZSH_DIR)/_luc
-	install -d $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
-	$(LUC) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/luc.fish
+
+install-lab:
+	$(call INSTALL,$(LAB),luc-lab)
+
+# A program, its man pages and its completions.
+define INSTALL
+@test -x $(1) || { echo "install: $(1) is not built; run make first" >&2; exit 1; }
+install -D -m 0755 $(1) $(DESTDIR)$(PREFIX)/bin/$(2)
+$(1) man --out $(DESTDIR)$(PREFIX)/share/man/man1
+install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+$(1) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$(2)
+install -d $(DESTDIR)$(ZSH_DIR)
+$(1) completions zsh > $(DESTDIR)$(ZSH_DIR)/_$(2)
+install -d $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+$(1) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$(2).fish
+endef
 
 # What an administrator wrote in luc.toml stays.
 install-config:
 	install -d $(DESTDIR)/etc/luc/luc.toml.d
 	test -e $(DESTDIR)/etc/luc/luc.toml || $(LUC) service --template > $(DESTDIR)/etc/luc/luc.toml
 
-# What a copy for others must have with it.
+# What a copy of PROGRAM for others must have with it.
+PROGRAM ?= luc
 install-notices:
-	install -d $(DESTDIR)$(PREFIX)/share/doc/luc
-	scripts/notices.sh $(TARGET) $(STATIC_LIBRARIES) > $(DESTDIR)$(PREFIX)/share/doc/luc/notices
+	install -d $(DESTDIR)$(PREFIX)/share/doc/$(PROGRAM)
+	scripts/notices.sh $(PROGRAM) $(TARGET) $(STATIC_LIBRARIES) \
+		> $(DESTDIR)$(PREFIX)/share/doc/$(PROGRAM)/notices
 
 # The units run $(PREFIX)/bin/luc.
 install-service: install install-config
@@ -155,19 +171,20 @@ dkms-sources:
 	mv $(DKMS_DIR)/kmod/dkms.conf $(DKMS_DIR)/dkms.conf
 
 # debian/ is where packaging tools look for it.
+DEBS = out/luc_*.deb out/luc-dkms_*.deb out/luc-lab_*.deb
 deb:
 	@scripts/deps.sh --deb
-	@$(MAKE) --no-print-directory $(LUC)
-	@rm -f out/luc_*.deb out/luc-dkms_*.deb
+	@$(MAKE) --no-print-directory programs
+	@rm -f $(DEBS)
 	@mkdir -p out
 	@LUC_DEBS=out debian/rules clean binary
-	@lintian --fail-on error,warning out/luc_*.deb out/luc-dkms_*.deb
-	@ls -l out/luc_*.deb out/luc-dkms_*.deb
+	@lintian --fail-on error,warning $(DEBS)
+	@ls -l $(DEBS)
 
 rpm:
 	@command -v cargo-generate-rpm > /dev/null \
 		|| { echo "rpm: cargo-generate-rpm not found: cargo install cargo-generate-rpm" >&2; exit 1; }
-	@$(MAKE) --no-print-directory $(LUC)
+	@$(MAKE) --no-print-directory programs
 	@rm -rf out/rpm out/luc-*.rpm
 	@$(MAKE) --no-print-directory install install-config install-notices DESTDIR=out/rpm PREFIX=/usr
 	@strip out/rpm/usr/bin/luc
@@ -179,5 +196,6 @@ clean:
 	$(MAKE) -C kmod clean || true
 	rm -rf out
 
-FORCE:
-.PHONY: all deps demo bench reproduction fuzz debug debug-kernels torture check test test-all module install install-service install-dkms dkms-sources deb rpm clean FORCE
+.PHONY: all programs deps demo bench reproduction fuzz debug debug-kernels torture check test test-all \
+	module install install-lab install-config install-notices install-service install-dkms \
+	dkms-sources deb rpm clean

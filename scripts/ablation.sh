@@ -7,7 +7,7 @@
 #
 # DRAW    points of the arena, 100
 #
-# A build takes minutes, a half of the arena as long as `luc campaign run arena --half even`
+# A build takes minutes, a half of the arena as long as `luc-lab campaign run arena --half even`
 # says. Everything is kept below out/ablation/: started again, it goes on.
 #
 # A file that is put back is newer than its build, so that cargo sees it.
@@ -56,10 +56,10 @@ copy_sources() {
 # fight PART: both halves of the arena; the means and the losses of each.
 fight() {
 	local half dir
-	(cd "$source" && CARGO_TARGET_DIR="$out/target" cargo build --release --locked --quiet --bin luc)
+	(cd "$source" && CARGO_TARGET_DIR="$out/target" cargo build --release --locked --quiet --bin luc --bin luc-lab)
 	for half in even odd; do
 		dir=$out/$1-$half
-		"$out/target/x86_64-unknown-linux-gnu/release/luc" campaign run arena --only simulated \
+		"$out/target/x86_64-unknown-linux-gnu/release/luc-lab" campaign run arena --only simulated \
 			--draw "$draw" --half "$half" --out "$dir" > "$dir.txt" 2>&1 || [[ -s $dir/report.txt ]] ||
 			die "$1: $(tail -n 1 "$dir.txt")"
 		tell "$1" "$half" "$dir"

@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
 # Installs what `make demo` and `make test` need on Debian or Ubuntu; with
-# --kernel also what `luc lab debug-kernel` needs, with --fuzz only what
+# --kernel also what `luc-lab debug-kernel` needs, with --fuzz only what
 # `make fuzz` needs, with --slurm only what the tests of campaigns on a cluster need, with
 # --deb only what `make deb` needs beside a compiler.
 #
-# Only what is missing is installed, from the machine's own package sources.
+# Only what is missing is installed, from the machine's own package sources; out/deps.log has
+# what apt says.
 # Where they offer no QEMU that counts instructions right, the backports of the
 # same release are asked, from the same mirror, for QEMU alone.
 set -euo pipefail
 
 readonly QEMU_MIN=8.2
 readonly RUST_MIN=1.88
+LOG=$(dirname "$0")/../out/deps.log
+readonly LOG
 
 say() { printf 'deps: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
@@ -28,14 +31,20 @@ as_root() {
 }
 
 updated=no
+apt_get() {
+	mkdir -p "$(dirname "$LOG")"
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get -q "$@" >>"$LOG" 2>&1
+}
+
 apt_install() {
 	have apt-get || die "apt-get not found: install by hand: $*"
+	say "installing: $*"
 	if [ "$updated" = no ]; then
-		as_root apt-get -q update >&2
+		apt_get update || die "apt-get update failed; see $(realpath "$LOG")"
 		updated=yes
 	fi
-	say "installing: $*"
-	as_root env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "$@" >&2
+	apt_get install -y --no-install-recommends "$@" ||
+		die "apt-get cannot install these packages; see $(realpath "$LOG")"
 }
 
 qemu_version() { qemu-system-x86_64 --version 2>/dev/null | sed -n '1s/.*version \([0-9.]*\).*/\1/p'; }
@@ -72,10 +81,10 @@ install_qemu() {
 	as_root install -m 0644 "$list" /etc/apt/sources.list.d/luc-backports.list
 	rm -f "$list"
 	updated=no
-	apt_install -t "$codename-backports" qemu-system-x86 ||
+	(apt_install -t "$codename-backports" qemu-system-x86) ||
 		{ as_root rm -f /etc/apt/sources.list.d/luc-backports.list; die "no newer QEMU in $codename-backports"; }
 	as_root rm -f /etc/apt/sources.list.d/luc-backports.list
-	as_root apt-get -q update >&2
+	apt_get update
 }
 
 # Debian keeps a current compiler beside its release's own for web browsers.
@@ -115,7 +124,7 @@ if [ "${1:-}" = --slurm ]; then
 	status=0
 	(apt_install munge slurmctld slurmd slurm-client) || status=$?
 	if [ "$own" = yes ]; then as_root rm -f "$policy"; fi
-	if [ -d /run/systemd/system ]; then as_root systemctl disable munge slurmctld slurmd >&2 || true; fi
+	if [ -d /run/systemd/system ]; then as_root systemctl disable munge slurmctld slurmd >>"$LOG" 2>&1 || true; fi
 	exit "$status"
 fi
 

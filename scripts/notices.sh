@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# notices.sh TARGET LIBRARY...: prints the licence texts of all that is linked into luc and was
-# written elsewhere: crates, and static libraries by the names of their packages. Most of the
+# notices.sh PROGRAM TARGET LIBRARY...: prints the licence texts of all that is linked into a
+# program and was written elsewhere: crates, and static libraries by the names of their packages. Most of the
 # licences ask for that in every copy. Equal texts are printed once.
 set -euo pipefail
 
-readonly TARGET=$1
-shift
+readonly PROGRAM=$1 TARGET=$2
+shift 2
 
 texts=$(mktemp -d)
 trap 'rm -r "$texts"' EXIT
@@ -24,7 +24,7 @@ keep() {
 cargo metadata --locked --format-version 1 --filter-platform "$TARGET" |
 	jq -r '.packages[] | select(.source) | "\(.name) \(.version)\t\(.manifest_path)\t\(.license)"' |
 	sort > "$texts/all"
-cargo tree --locked -p luc -e normal,no-proc-macro --target "$TARGET" --prefix none -f '{p}' |
+cargo tree --locked -p "$PROGRAM" -e normal,no-proc-macro --target "$TARGET" --prefix none -f '{p}' |
 	awk '{ print $1, substr($2, 2) }' | sort -u > "$texts/linked"
 
 while IFS=$'\t' read -r name manifest licence; do
@@ -38,8 +38,8 @@ for library in "$@"; do
 	keep "$library $(dpkg-query -W -f '${Version}' "$library")" "/usr/share/doc/$library/copyright"
 done
 
-cat <<'END'
-luc has parts that were written elsewhere. These are they, with the terms that each comes under.
+cat <<END
+$PROGRAM has parts that were written elsewhere. These are they, with the terms that each comes under.
 
 END
 [ ! -s "$texts/without" ] || printf 'Crates that bring no text of their licence:\n%s\n\n' "$(cat "$texts/without")"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Sourced on the host: options of `luc lab run` that bring bpftool and its libraries
+# Sourced on the host: options of `luc-lab run` that bring bpftool and its libraries
 # into a guest. BPFTOOL names another one.
 
 bpftool_files() {

@@ -8,7 +8,7 @@
 # than 100 is a failure, and so is a file system that is not sound afterwards. Then, by
 # the rules of patches 2 and 3 and without that program, the same under load.
 #
-#   luc lab debug-kernel 7.2-upstream && make -C upstream/bpf
+#   luc-lab debug-kernel 7.2-upstream && make -C upstream/bpf
 #   upstream/check.sh
 set -eu
 
@@ -95,8 +95,8 @@ sound() {
 under_load() {
 	mount_again
 	echo 64 >"/sys/fs/ext4/$dev/journal_copyout_max"
-	luc bench create-fsync --threads 16 --seconds 0.6 --warmup-s 0 "$dir" >/dev/null &
-	luc bench write-delay --writers 16 --seconds 0.6 --warmup-s 0 "$dir" >/dev/null &
+	luc-lab bench create-fsync --threads 16 --seconds 0.6 --warmup-s 0 "$dir" >/dev/null &
+	luc-lab bench write-delay --writers 16 --seconds 0.6 --warmup-s 0 "$dir" >/dev/null &
 	sleep 0.3
 	sync
 	thaw
@@ -142,7 +142,7 @@ guest() {
 host() {
 	here=$(dirname "$0")
 	. "$here/bpftool.sh"
-	"${LUC:-luc}" lab run --kernel 7.2-upstream --no-module --smp "${1:-2}" \
+	"${LUC_LAB:-luc-lab}" run --kernel 7.2-upstream --no-module --smp "${1:-2}" \
 		--disk 1ms:64:mount=max_batch_time=5000000,errors=remount-ro \
 		--allow-log EXT4-fs --allow-log JBD2 --allow-log Aborting \
 		--file "$here/check.sh:/check.sh" \

@@ -5,12 +5,12 @@
 # the module, with the hold and the copies of patches 2 and 3, and with the controllers
 # as BPF behind the struct_ops of upstream/later. Each way has a fresh file system.
 #
-#   luc lab debug-kernel 7.2-upstream && make -C upstream/bpf
+#   luc-lab debug-kernel 7.2-upstream && make -C upstream/bpf
 #   upstream/measure.sh [SMP [SEED]]
 #
 # The ways without "bpf" need neither make nor bpftool.
 #
-# LUC names the program if it is not in PATH, RUNS what to measure (all of
+# LUC_LAB names the program luc-lab if it is not in PATH, RUNS what to measure (all of
 # "4ms 1ms 100us delay cost" otherwise), WAYS the ways (otherwise "stock module hold
 # bpf"; there is "copies", too: patch 2 alone), BPFTOOL a bpftool of 7.2 or later, as
 # earlier ones attach nothing.
@@ -85,7 +85,7 @@ bench() {
 creates() {
 	label="create-fsync $disk threads=$1"
 	set -- "$1" $(lengths "$disk" "$1")
-	bench luc bench create-fsync --threads "$1" --seconds "$2" --warmup-s "$3"
+	bench luc-lab bench create-fsync --threads "$1" --seconds "$2" --warmup-s "$3"
 	figures ops_per_s fsync/mean_ns fsync/p99_ns fsyncs_per_commit
 	echo
 }
@@ -103,13 +103,13 @@ guest() {
 		create) for threads in 1 4 16 64; do creates "$threads"; done ;;
 		delay)
 			label="write-delay $disk writers=48"
-			bench luc bench write-delay --writers 48 --seconds 1.5 --warmup-s 0.5
+			bench luc-lab bench write-delay --writers 48 --seconds 1.5 --warmup-s 0.5
 			figures writes_per_s delayed_share write/p99_ns fsyncs_per_s
 			echo
 			;;
 		cost)
 			label="fsync-cost $disk"
-			bench luc bench fsync-cost
+			bench luc-lab bench fsync-cost
 			figures clean/usual_ns committed/usual_ns commit/usual_ns \
 				commit_buffers/usual_ns
 			echo
@@ -131,7 +131,7 @@ boot() {
 	case " $ways " in
 	*" bpf "*) set -- "$@" --file "$here/bpf/luc.bpf.o:/luc.bpf.o" $(bpftool_files) ;;
 	esac
-	"$luc" lab run --kernel 7.2-upstream --smp "$smp" --seed "$seed" --memory-mib 3072 \
+	"$lab" run --kernel 7.2-upstream --smp "$smp" --seed "$seed" --memory-mib 3072 \
 		--timeout 3600 "$@" --file "$here/measure.sh:/measure.sh" \
 		-- sh /measure.sh guest "$disk" "$load" $ways
 }
@@ -141,7 +141,7 @@ host() {
 	seed=${2:-1}
 	here=$(dirname "$0")
 	. "$here/bpftool.sh"
-	luc=${LUC:-luc}
+	lab=${LUC_LAB:-luc-lab}
 	ways=${WAYS:-stock module hold bpf}
 	echo "# 7.2-upstream, $smp virtual processors, seed $seed"
 	for run in ${RUNS:-4ms 1ms 100us delay cost}; do

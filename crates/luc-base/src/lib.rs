@@ -1,14 +1,16 @@
 //! What the programs share and what knows nothing of file systems.
 //!
 //! - [`words`]: numbers as people read them. [`Latency`]: times of operations, and a [`Recorder`]
-//!   that collects them. [`Stop`]: a run is to end early.
+//!   that collects them. [`Stop`]: a run is to end early. [`Programs`]: where they are.
 
 // Names end with their unit, so many of them look alike.
 #![allow(clippy::similar_names, clippy::struct_field_names)]
 
 mod latency;
+mod programs;
 mod stop;
 pub mod words;
 
 pub use latency::{HIGHEST_NS, Latency, Mean, Recorder, summary};
+pub use programs::Programs;
 pub use stop::Stop;

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::arms::Arm;
 
 /// Everything that determines a cell's result, except the versions of programs. Written as one line
-/// of JSON, it is the cell's key: `luc campaign cell KEY` needs nothing else.
+/// of JSON, it is the cell's key: `luc-lab campaign cell KEY` needs nothing else.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
@@ -16,7 +16,7 @@ pub struct Cell {
     pub place: String,
     /// Values of all the place's factors.
     pub machine: BTreeMap<String, String>,
-    /// Arguments of `luc bench`; `{dir}` stands for the folder.
+    /// Arguments of `luc-lab bench`; `{dir}` stands for the folder.
     pub bench: String,
     /// Arms that are measured in one boot, each on a new file system.
     pub arms: Vec<NamedArm>,

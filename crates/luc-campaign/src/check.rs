@@ -399,7 +399,7 @@ pub fn cell_of_key(key: &str) -> Result<Cell, CampaignError> {
     let bad = |why| CampaignError::BadKey { why };
     let read: Cell = serde_json::from_str(key).map_err(|error| {
         bad(format!(
-            "{error}; a key is a line of JSON, as `luc campaign export` prints it"
+            "{error}; a key is a line of JSON, as `luc-lab campaign export` prints it"
         ))
     })?;
     cell(&read).map_err(bad)?;

@@ -31,7 +31,7 @@ impl Side {
         let text = std::fs::read_to_string(&path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => CampaignError::BadFolder {
                 path: store.dir().to_owned(),
-                why: format!("it holds no {CAMPAIGN_FILE}; `luc campaign run` writes it"),
+                why: format!("it holds no {CAMPAIGN_FILE}; `luc-lab campaign run` writes it"),
             },
             _ => CampaignError::file("read", &path)(error),
         })?;

@@ -153,8 +153,8 @@ pub struct Block {
     /// Name of a row of [`crate::places::ALL`].
     #[serde(default = "lab")]
     pub place: String,
-    /// Arguments of `luc bench`; `{NAME}` stands for a factor's value, `{seed}` for the repeat's
-    /// seed, `{dir}` for the folder.
+    /// Arguments of `luc-lab bench`; `{NAME}` stands for a factor's value, `{seed}` for the
+    /// repeat's seed, `{dir}` for the folder.
     pub bench: Spanned<String>,
     /// Arms, measured one after the other in one boot; the stop rule looks at ratios to the first.
     pub arms: Vec<Spanned<String>>,

@@ -70,7 +70,12 @@ pub fn of(cell: &Cell, named: &NamedArm, paths: &Paths) -> Steps {
     if let Some(module) = module {
         steps.push(vec!["insmod".into(), module.to_string_lossy().into_owned()]);
     }
-    let mut bench = [words("luc bench"), at(&cell.bench), words("--keep --json")].concat();
+    let mut bench = [
+        words("luc-lab bench"),
+        at(&cell.bench),
+        words("--keep --json"),
+    ]
+    .concat();
     bench.extend(at(&arm.bench));
     steps.bench = steps.push([at(&arm.around), bench].concat());
     if arm.attached() {

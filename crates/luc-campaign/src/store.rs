@@ -93,7 +93,7 @@ impl Store {
     /// There are none.
     pub fn existing(dir: &Path) -> Result<Self> {
         if !dir.join("cells").is_dir() {
-            let why = "it holds no results of a campaign; `luc campaign run` makes them";
+            let why = "it holds no results of a campaign; `luc-lab campaign run` makes them";
             return Err(CampaignError::BadFolder {
                 path: dir.to_owned(),
                 why: why.to_owned(),

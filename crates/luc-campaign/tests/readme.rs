@@ -11,7 +11,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// The cells in `out/demo/cells` of the run that README shows, one per line.
 const RESULTS: &str = "docs/demo-results.jsonl";
 /// Start of the paragraph above the block.
-const ABOVE: &str = "This is what it prints";
+const ABOVE: &str = "This is what the demo prints";
 
 /// The indented lines below the paragraph, without their indent.
 fn block(readme: &str) -> Vec<&str> {

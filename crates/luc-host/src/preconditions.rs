@@ -104,7 +104,7 @@ fn architecture(system: &dyn System) -> Check {
     Check::missing(
         Need::Architecture,
         found,
-        "LUC cannot run on this machine; `luc lab` emulates an x86-64 one",
+        "LUC cannot run on this machine; `luc-lab` emulates an x86-64 one",
     )
 }
 

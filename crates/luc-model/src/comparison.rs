@@ -115,7 +115,7 @@ pub struct Rules {
     pub no_blocked_writes: Option<Prediction>,
     pub delay: Option<Prediction>,
     pub luc: Option<Prediction>,
-    /// The simulated disk, in the syntax of `luc sim run --disk`.
+    /// The simulated disk, in the syntax of `luc-lab sim run --disk`.
     pub disk: String,
     /// Figures of the recording's machine.
     pub machine: Vec<Parameter>,

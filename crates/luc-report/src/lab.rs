@@ -11,7 +11,7 @@ use crate::error::{ReportError, Result};
 #[derive(Clone, Debug)]
 pub struct StockLab {
     /// The program that becomes the guest's `luc`; this program itself by default.
-    pub binary: Option<PathBuf>,
+    pub luc_lab: Option<PathBuf>,
     /// A directory that holds the module's sources (`kmod`, `control`, `abi`).
     pub source: PathBuf,
     /// Limit of host time for one machine, seconds.
@@ -39,7 +39,7 @@ impl StockLab {
         let mut spec = spec(progress).map_err(in_lab)?;
         spec.cpu_mips = f64::from(cpu_mips);
         spec.timeout_host_s = self.limit_s;
-        spec.binary.clone_from(&self.binary);
+        spec.luc_lab.clone_from(&self.luc_lab);
         let module = luc_vm::build_module(&spec.kernels, kernel, &self.source, progress);
         spec.luc_module = Some(module.map_err(in_lab)?);
         let result = luc_vm::run(&spec, progress).map_err(in_lab)?;

@@ -1,7 +1,7 @@
-//! Simulated runs of the workloads of `luc bench`, on one machine and on many.
+//! Simulated runs of the workloads of `luc-lab bench`, on one machine and on many.
 //!
 //! [`run`] takes the arguments of a workload and a machine ([`Setup`]), and returns the report that
-//! `luc bench` would print there.
+//! `luc-lab bench` would print there.
 //!
 //! - [`workloads`]: programs of the benchmarks, and of workload files. [`script`]: programs as
 //!   asynchronous functions.
@@ -26,7 +26,7 @@ pub use workloads::{FileLoad, Load};
 
 /// The words of a benchmark's command line.
 #[derive(clap::Parser)]
-#[command(no_binary_name = true, name = "luc sim run --")]
+#[command(no_binary_name = true, name = "luc-lab sim run --")]
 struct Words {
     #[command(subcommand)]
     command: Command,

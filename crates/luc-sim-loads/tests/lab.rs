@@ -1,4 +1,4 @@
-//! Compares with the lab's figures (`luc lab run`): Debian's 6.12 on virtual time, one processor of
+//! Compares with the lab's figures (`luc-lab run`): Debian's 6.12 on virtual time, one processor of
 //! 1000 MIPS.
 
 use luc_sim::costs::Costs;
@@ -41,7 +41,8 @@ fn create_fsync(disk: &str, policy: &str, options: &str) -> Vec<CreateFsyncResul
     (1..=SEEDS).map(one).collect()
 }
 
-/// Tells whether a quarter of the seeds is within 5% of the lab's rate, as in `luc sim validate`.
+/// Tells whether a quarter of the seeds is within 5% of the lab's rate, as in `luc-lab sim
+/// validate`.
 fn agrees(lab_per_s: f64, found: &[CreateFsyncResult]) -> bool {
     let is_near = |it: &&CreateFsyncResult| (it.ops_per_s / lab_per_s - 1.0).abs() <= 0.05;
     found.iter().filter(is_near).count() * 4 >= found.len()

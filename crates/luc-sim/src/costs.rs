@@ -1,9 +1,9 @@
 //! The cost of the kernel's paths, in processor instructions.
 //!
 //! Measured on Debian's 6.12 in the lab, where an instruction is a nanosecond at 1000 MIPS:
-//! `luc bench create-fsync` with 1 to 64 threads on 4ms:1, between the kernel's tracepoints
+//! `luc-lab bench create-fsync` with 1 to 64 threads on 4ms:1, between the kernel's tracepoints
 //! (`sched_switch` and one of jbd2's at a time; 800 instructions each are subtracted), and
-//! `luc bench fsync-cost`. If only a sum was measured, its parts are shares of it, and their
+//! `luc-lab bench fsync-cost`. If only a sum was measured, its parts are shares of it, and their
 //! sources say so.
 
 macro_rules! costs {

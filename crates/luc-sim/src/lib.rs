@@ -1,7 +1,7 @@
 //! Simulates the journal, the processors and the disks, with the real controllers inside.
 //!
 //! A deterministic discrete-event simulator: a [`Node`] is a machine ([`Setup`]) with a program for
-//! each task. The crate `luc-sim-loads` has the programs of `luc bench`; [`replayed`] runs the
+//! each task. The crate `luc-sim-loads` has the programs of `luc-lab bench`; [`replayed`] runs the
 //! operations of a recording again.
 //!
 //! - [`calendar`]: the events to come, by time. There is one thread and no host clock: the same
@@ -16,8 +16,8 @@
 //! - [`recorder`]: turns a run into a recording for `luc trace` and `luc replay`.
 //! - [`runtime`]: what LUC's module does around the controllers, which are the real ones.
 //!
-//! [`node`] lists what the simulator leaves out; `luc sim validate` shows how well it agrees with
-//! the lab.
+//! [`node`] lists what the simulator leaves out; `luc-lab sim validate` shows how well it agrees
+//! with the lab.
 
 pub mod calendar;
 pub mod costs;

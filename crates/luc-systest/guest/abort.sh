@@ -7,7 +7,7 @@ yes "the journal begins at block $block" test "$block" -gt 0
 range="$((block * 8))-$((block * 8 + 511))"
 
 luc on /mnt/0 > /dev/null
-luc bench create-fsync --threads 8 --seconds 5 --warmup-s 0 /mnt/0 > /tmp/load 2>&1 &
+luc-lab bench create-fsync --threads 8 --seconds 5 --warmup-s 0 /mnt/0 > /tmp/load 2>&1 &
 usleep 300000
 echo "+$range" > $bad_blocks || bad "badblocks"
 wait $!
@@ -15,7 +15,7 @@ is "exit code of the load" 14 $?
 is "lines of the load" 1 "$(grep -c . /tmp/load)"
 yes "one line about it" grep -q "^luc: create-fsync: " /tmp/load
 yes "status after the abort" luc status /mnt/0
-check 14 "luc: create-fsync: *" timeout 10 luc bench create-fsync --seconds 0.1 /mnt/0
+check 14 "luc: create-fsync: *" timeout 10 luc-lab bench create-fsync --seconds 0.1 /mnt/0
 check 0 "off: *" luc off --all
 yes "umount after the abort" umount /mnt/0
 yes "rmmod after the abort" rmmod luc
@@ -28,7 +28,7 @@ mount -t ext4 /dev/nullb0 /mnt/0
 bench /mnt/0 8
 check 0 "on: *" luc on /mnt/0
 bench /mnt/0 8
-luc bench create-fsync --threads 8 --seconds 5 --warmup-s 0 /mnt/0 > /tmp/load 2>&1 &
+luc-lab bench create-fsync --threads 8 --seconds 5 --warmup-s 0 /mnt/0 > /tmp/load 2>&1 &
 usleep 300000
 echo "+$range" > $bad_blocks
 wait $!

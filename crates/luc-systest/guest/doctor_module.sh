@@ -23,18 +23,18 @@ mount -t tmpfs none /sys/kernel/btf || bad "cannot hide the kernel's types"
 
 check 24 "*luc on --observe PATH*has no type information*" luc doctor --seconds 1 /mnt/0
 yes "observing" luc on --observe /mnt/0
-said convoys luc bench create-fsync --threads 4 --seconds 99 /mnt/0
+said convoys luc-lab bench create-fsync --threads 4 --seconds 99 /mnt/0
 is "exit status with convoys" 26 $code
 yes "it says what it goes by" grep -q "the verdict rests only on what LUC's module counts" /tmp/convoys.err
-said alone luc bench create-fsync --threads 1 --seconds 99 /mnt/0
+said alone luc-lab bench create-fsync --threads 1 --seconds 99 /mnt/0
 is "exit status of a lone thread" 0 $code
-said writers luc bench write-delay --seconds 99 /mnt/0
+said writers luc-lab bench write-delay --seconds 99 /mnt/0
 is "exit status with delayed writers" 26 $code
 said idle sleep 99
 is "exit status of nothing" 0 $code
 
 # A recording of the same load.
-setsid luc bench create-fsync --threads 4 --seconds 99 /mnt/0 > /tmp/load.out 2>&1 &
+setsid luc-lab bench create-fsync --threads 4 --seconds 99 /mnt/0 > /tmp/load.out 2>&1 &
 load=$!
 luc trace record --seconds 3 -o /tmp/module.luc 2> /dev/null || bad "luc trace record: $?"
 kill -KILL -$load
@@ -45,7 +45,7 @@ is "exit status with a recording" 26 $?
 # Counters alone.
 umount /sys/kernel/tracing || bad "cannot unmount tracefs"
 umount /sys/kernel/debug 2> /dev/null
-said counters luc bench create-fsync --threads 1 --seconds 99 /mnt/0
+said counters luc-lab bench create-fsync --threads 1 --seconds 99 /mnt/0
 yes "it says that these are counters" grep -q "only the module's counters are read" /tmp/counters.err
 yes "off" luc off --all --unload
 finish

@@ -3,7 +3,7 @@
 
 luc on /mnt/0 > /dev/null
 yes "fsyncs by fast commits" \
-	luc bench create-fsync --threads 4 --bytes 4096 --seconds 1 --warmup-s 0 --keep /mnt/0
+	luc-lab bench create-fsync --threads 4 --bytes 4096 --seconds 1 --warmup-s 0 --keep /mnt/0
 fast=$(counter nullb0 fast_commits)
 yes "$fast fast commits counted" [ "$fast" -gt 100 ]
 full=$(counter nullb0 commits)

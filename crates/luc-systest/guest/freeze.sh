@@ -2,7 +2,7 @@
 . /t/lib.sh
 
 luc on /mnt/0 --policy static --set delay_limit_us=1000000 --set static_idle_us=1000000 > /dev/null
-luc bench create-fsync --threads 8 --seconds 3 --warmup-s 0 --json /mnt/0 > /tmp/load &
+luc-lab bench create-fsync --threads 8 --seconds 3 --warmup-s 0 --json /mnt/0 > /tmp/load &
 usleep 100000
 for turn in 1 2 3 4 5; do
 	yes "freeze $turn" timeout 5 fsfreeze --freeze /mnt/0

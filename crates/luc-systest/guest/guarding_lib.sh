@@ -1,7 +1,7 @@
 # Sourced by the scripts about `luc guard`, after lib.sh.
 
 load() { # threads, directory
-	luc bench create-fsync --threads "$1" --seconds 100000 --warmup-s 0 "$2" > /dev/null 2>&1 &
+	luc-lab bench create-fsync --threads "$1" --seconds 100000 --warmup-s 0 "$2" > /dev/null 2>&1 &
 	load=$!
 }
 

@@ -2,7 +2,7 @@
 . /t/lib.sh
 
 measure() { # name of the result
-	luc bench create-fsync --threads 64 --bytes 4096 --seconds 3 --warmup-s 0.3 --own-dirs \
+	luc-lab bench create-fsync --threads 64 --bytes 4096 --seconds 3 --warmup-s 0.3 --own-dirs \
 		--json /mnt/0 > "$LUC_OUT/$1.json" || bad "bench $1"
 }
 
@@ -15,7 +15,7 @@ for knob in delay_limit_us=1000000 static_idle_us=1000000 batching=static; do
 	luc set /mnt/0 "${knob%=*}" "${knob#*=}" > /dev/null || bad "set $knob"
 done
 yes "writers with unreasonable limits" timeout 120 \
-	luc bench write-delay --writers 64 --think-us 100 --seconds 1 --warmup-s 0 /mnt/0
+	luc-lab bench write-delay --writers 64 --think-us 100 --seconds 1 --warmup-s 0 /mnt/0
 check 0 "*module luc removed" luc off --all --unload
 bench /mnt/0 8
 finish

@@ -83,7 +83,7 @@ counter() { # file system, name
 # Stock behaviour afterwards: files can be made durable, module or not.
 bench() { # directory, threads
 	yes "create-fsync in $1 with $2 threads" \
-		luc bench create-fsync --threads "$2" --seconds 0.2 --warmup-s 0 "$1"
+		luc-lab bench create-fsync --threads "$2" --seconds 0.2 --warmup-s 0 "$1"
 }
 
 finish() {

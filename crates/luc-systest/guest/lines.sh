@@ -2,7 +2,7 @@
 . /t/lib.sh
 
 calls() {
-	yes "calls: $1" luc bench scaling --threads "$(nproc)" --ops 400 --warmup-s 1 /mnt/0
+	yes "calls: $1" luc-lab bench scaling --threads "$(nproc)" --ops 400 --warmup-s 1 /mnt/0
 }
 
 calls stock

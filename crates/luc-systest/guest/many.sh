@@ -8,7 +8,7 @@ for policy in stock static batching copyout luc stock static batching; do
 	i=$((i + 1))
 done
 for i in 0 1 2 3 4 5 6 7; do
-	luc bench create-fsync --threads 4 --seconds 1 --warmup-s 0 "/mnt/$i" > "/tmp/$i.out" 2>&1 ||
+	luc-lab bench create-fsync --threads 4 --seconds 1 --warmup-s 0 "/mnt/$i" > "/tmp/$i.out" 2>&1 ||
 		bad "bench on $i: $(cat /tmp/$i.out)" &
 done
 wait
@@ -25,7 +25,7 @@ bench /mnt/7 4
 check 11 "luc: kernel module luc: LUC is still on for nullb*" luc off --unload
 # All at once, under load.
 for i in 0 1 2 3; do
-	luc bench create-fsync --threads 4 --seconds 0.5 --warmup-s 0 "/mnt/$i" > /dev/null ||
+	luc-lab bench create-fsync --threads 4 --seconds 0.5 --warmup-s 0 "/mnt/$i" > /dev/null ||
 		bad "bench on $i" &
 done
 usleep 100000

@@ -39,7 +39,7 @@ enough() {
 }
 
 load() { # number of the disk
-	yes "load on disk $1" luc bench write-delay --writers 16 --fsync-streams 4 --think-us 2000 \
+	yes "load on disk $1" luc-lab bench write-delay --writers 16 --fsync-streams 4 --think-us 2000 \
 		--seconds "$SECONDS_EACH" --warmup-s 0 "/mnt/$1"
 }
 

@@ -165,7 +165,7 @@ livepatch_shares() { # function
 	on_and_off
 	# The other way round, and under load.
 	check 0 "$ON" luc on /mnt/0
-	luc bench create-fsync --threads 8 --seconds 3 --warmup-s 0 /mnt/0 > /dev/null &
+	luc-lab bench create-fsync --threads 8 --seconds 3 --warmup-s 0 /mnt/0 > /dev/null &
 	load=$!
 	livepatch_comes "$1"
 	check 0 "*

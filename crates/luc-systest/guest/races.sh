@@ -17,9 +17,9 @@ for policy in luc static copyout batching; do
 	luc set /mnt/0 policy $policy > /dev/null || bad "policy $policy"
 	syncers calls /mnt/0/calls 4 "$SECONDS_EACH" > /tmp/calls &
 	calls=$!
-	luc bench create-fsync --threads 4 --seconds "$SECONDS_EACH" --warmup-s 0 /mnt/0 > /dev/null &
+	luc-lab bench create-fsync --threads 4 --seconds "$SECONDS_EACH" --warmup-s 0 /mnt/0 > /dev/null &
 	threads=$!
-	luc bench write-delay --writers 4 --think-us 5000 --seconds "$SECONDS_EACH" --warmup-s 0 \
+	luc-lab bench write-delay --writers 4 --think-us 5000 --seconds "$SECONDS_EACH" --warmup-s 0 \
 		/mnt/0 > /dev/null &
 	writers=$!
 	for turn in 1 2 3 4 5 6; do

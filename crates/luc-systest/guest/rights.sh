@@ -35,7 +35,7 @@ now_ms() {
 }
 
 # Removing hooks takes grace periods, which is long for a task that waits for it.
-luc bench create-fsync --threads 8 --seconds 2 --warmup-s 0 /mnt/0 > /dev/null &
+luc-lab bench create-fsync --threads 8 --seconds 2 --warmup-s 0 /mnt/0 > /dev/null &
 load=$!
 usleep 300000
 begin=$(now_ms)

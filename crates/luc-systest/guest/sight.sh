@@ -52,7 +52,7 @@ kprobes=/sys/bus/event_source/devices/kprobe
 mount -t securityfs none /sys/kernel/security 2> /dev/null
 yes "security modules" grep -q bpf /sys/kernel/security/lsm
 
-setsid luc bench create-fsync --threads 4 --seconds 999 /mnt/0 > /tmp/load.out 2>&1 &
+setsid luc-lab bench create-fsync --threads 4 --seconds 999 /mnt/0 > /tmp/load.out 2>&1 &
 load=$!
 
 host all env

@@ -2,7 +2,7 @@
 . /t/lib.sh
 
 measure() { # name of the result
-	luc bench create-fsync --threads 4 --seconds 1 --warmup-s 0.5 --json /mnt/0 \
+	luc-lab bench create-fsync --threads 4 --seconds 1 --warmup-s 0.5 --json /mnt/0 \
 		> "$LUC_OUT/$1.json" || bad "bench $1"
 }
 
@@ -32,7 +32,7 @@ luc set /mnt/0 kp_milli 800 > /dev/null
 
 # Replay: the same code decides here again what the kernel decided.
 check 0 "*0 lost*" luc trace record -o /tmp/recording -- \
-	luc bench create-fsync --threads 8 --seconds 0.5 --warmup-s 0 --json /mnt/0
+	luc-lab bench create-fsync --threads 8 --seconds 0.5 --warmup-s 0 --json /mnt/0
 luc replay --json /tmp/recording > "$LUC_OUT/replay.json"
 is "replay's exit code" 0 $?
 
@@ -40,7 +40,7 @@ is "replay's exit code" 0 $?
 for policy in stock static-16ms age published copyout static batching luc; do
 	check 0 "/mnt/0: policy $policy (was *)" luc set /mnt/0 policy $policy
 	bench /mnt/0 4
-	yes "$policy with writers" luc bench write-delay --writers 8 --seconds 0.3 \
+	yes "$policy with writers" luc-lab bench write-delay --writers 8 --seconds 0.3 \
 		--warmup-s 0 /mnt/0
 done
 
@@ -53,7 +53,7 @@ for _ in $(seq 20); do
 	sync -f /mnt/0
 	usleep 20000
 done &
-luc bench write-delay --writers 8 --seconds 1 --warmup-s 0 /mnt/0 > /dev/null
+luc-lab bench write-delay --writers 8 --seconds 1 --warmup-s 0 /mnt/0 > /dev/null
 wait $!
 yes "syncfs was urgent $(($(counter nullb0 urgent_events) - urgent)) times" \
 	test "$(counter nullb0 urgent_events)" -ge $((urgent + 3))
@@ -68,7 +68,7 @@ capped() { # copyout_buffers_max
 	sync -f /mnt/0
 	copies=$(counter nullb0 copies) commits=$(counter nullb0 commits)
 	over=$(counter nullb0 copies_over_max)
-	luc bench write-delay --writers 8 --seconds 0.5 --warmup-s 0 /mnt/0 > /dev/null
+	luc-lab bench write-delay --writers 8 --seconds 0.5 --warmup-s 0 /mnt/0 > /dev/null
 	copies=$(($(counter nullb0 copies) - copies))
 	commits=$(($(counter nullb0 commits) - commits))
 	over=$(($(counter nullb0 copies_over_max) - over))

@@ -16,7 +16,7 @@ EOF
 # load THREADS: sets files_per_s and how many of 1000 commits were held.
 load() {
 	held=$(counter nullb0 commits_held) commits=$(counter nullb0 commits)
-	luc bench create-fsync --threads "$1" --seconds 2 --warmup-s 0 --json /mnt/0 > /tmp/load ||
+	luc-lab bench create-fsync --threads "$1" --seconds 2 --warmup-s 0 --json /mnt/0 > /tmp/load ||
 		bad "the load of $1 threads: exit $?"
 	files_per_s=$(sed 's/.*"ops_per_s":\([0-9]*\).*/\1/' /tmp/load)
 	held=$((($(counter nullb0 commits_held) - held) * 1000 /
@@ -27,7 +27,7 @@ check 0 "on: *" luc on /mnt/0
 for threads in 1 8; do
 	load $threads
 	alone_held=$held alone_files_per_s=$files_per_s
-	luc bench run /tmp/spinner.f --dir /mnt/0 --seconds 3 --json > /tmp/spun &
+	luc-lab bench run /tmp/spinner.f --dir /mnt/0 --seconds 3 --json > /tmp/spun &
 	usleep 300000
 	load $threads
 	yes "the spinner ran on" test -d /proc/$!

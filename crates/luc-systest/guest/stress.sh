@@ -47,14 +47,14 @@ for policy in luc batching static copyout stock; do
 	meddler=$!
 	work=/mnt/0/work-$policy
 	mkdir $work
-	part threads luc bench create-fsync --threads 8 --seconds "$SECONDS_EACH" --warmup-s 0 --bytes 4096 /mnt/0 &
+	part threads luc-lab bench create-fsync --threads 8 --seconds "$SECONDS_EACH" --warmup-s 0 --bytes 4096 /mnt/0 &
 	threads=$!
-	part writers luc bench write-delay --writers 8 --fsync-streams 2 --think-us 5000 \
+	part writers luc-lab bench write-delay --writers 8 --fsync-streams 2 --think-us 5000 \
 		--seconds "$SECONDS_EACH" --warmup-s 0 /mnt/0 &
 	writers=$!
-	part bursts luc bench burst --threads 6 --bursts $((SECONDS_EACH * 8)) --warmup-bursts 0 /mnt/0 &
+	part bursts luc-lab bench burst --threads 6 --bursts $((SECONDS_EACH * 8)) --warmup-bursts 0 /mnt/0 &
 	bursts=$!
-	part mixed luc torture work --dir $work --acks "/tmp/acks-$policy" --threads 4 \
+	part mixed luc-lab promises work --dir $work --acks "/tmp/acks-$policy" --threads 4 \
 		--seconds "$SECONDS_EACH" &
 	wait $threads $writers $bursts $!
 	rm /tmp/go

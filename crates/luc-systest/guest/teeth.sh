@@ -12,9 +12,9 @@ luc on /mnt/0 $always_copy > /dev/null
 # commits are held.
 for round in 1 2 3 4 5 6 7 8; do
 	[ $round -eq 1 ] || luc set /mnt/0 policy copyout > /dev/null
-	luc bench create-fsync --threads 8 --seconds 8 --warmup-s 0 --bytes 4096 /mnt/0 \
+	luc-lab bench create-fsync --threads 8 --seconds 8 --warmup-s 0 --bytes 4096 /mnt/0 \
 		> /dev/null 2>&1 &
-	luc bench write-delay --writers 16 --fsync-streams 4 --think-us 2000 --seconds 8 \
+	luc-lab bench write-delay --writers 16 --fsync-streams 4 --think-us 2000 --seconds 8 \
 		--warmup-s 0 /mnt/0 > /dev/null 2>&1 &
 	wait
 	[ "$(counter nullb0 copies)" -eq 0 ] || [ $round -eq 1 ] || break

@@ -46,7 +46,7 @@ END
 recorded syncs $MEANS --on /mnt/0 -- sh /tmp/syncs.sh
 
 # A process that keeps its files open.
-recorded named $MEANS --on /mnt/0 -- luc bench fsync-cost --ops 50 --warmup-ops 5 --buffers 64 /mnt/0
+recorded named $MEANS --on /mnt/0 -- luc-lab bench fsync-cost --ops 50 --warmup-ops 5 --buffers 64 /mnt/0
 
 # One process of many.
 sh -c 'while [ ! -s /tmp/process ]; do usleep 20000; done; exec dd if=/dev/zero of=/mnt/0/one bs=4096 count=5 conv=fsync' 2> /dev/null &
@@ -87,7 +87,7 @@ echo 0 > /sys/kernel/tracing/events/lab/enable
 echo > /sys/kernel/tracing/kprobe_events
 
 # A ring that is too small: what is lost is counted, and the reader says so.
-recorded lost $MEANS --on /mnt/0 --buffer-kib 16 -- luc bench write-delay --writers 32 \
+recorded lost $MEANS --on /mnt/0 --buffer-kib 16 -- luc-lab bench write-delay --writers 32 \
 	--fsync-streams 1 --seconds 0.5 --warmup-s 0 /mnt/0
 yes "it advises a larger buffer" grep -q -- "--buffer-kib 64" /tmp/lost.said
 case $MEANS in
@@ -97,7 +97,7 @@ case $MEANS in
 *kprobe*)
 	yes "it blames kprobes, too" grep -q "kprobes do not wait for the returns" /tmp/lost.said
 	# More tasks in a write than kretprobes wait for, and room for all spans that are seen.
-	recorded returns $MEANS --on /mnt/0 -- luc bench write-delay --writers 64 --seconds 0.3 --warmup-s 0 /mnt/0
+	recorded returns $MEANS --on /mnt/0 -- luc-lab bench write-delay --writers 64 --seconds 0.3 --warmup-s 0 /mnt/0
 	yes "it does not blame the buffer" grep -q "note: the buffer had room" /tmp/returns.said
 	;;
 esac
@@ -105,7 +105,7 @@ esac
 # Next to the module: spans and decisions in one recording.
 if [ -e /lib/luc/luc.ko ]; then
 	luc on /mnt/0 > /dev/null
-	recorded both $MEANS -- luc bench create-fsync --threads 8 --seconds 0.5 --warmup-s 0 /mnt/0
+	recorded both $MEANS -- luc-lab bench create-fsync --threads 8 --seconds 0.5 --warmup-s 0 /mnt/0
 	luc replay --json /tmp/both > "$LUC_OUT/replay.json" || bad "replay"
 	# The tracer and the module may each start and end while the other runs.
 	luc trace record $MEANS -o /tmp/long 2> /dev/null &

@@ -21,13 +21,13 @@ hooked=$(wc -l < /sys/kernel/tracing/enabled_functions)
 
 # A thousand threads, each with a file.
 ulimit -n 4096
-luc trace record -o /tmp/many --on /mnt/0 -- luc bench create-fsync --threads 1000 --seconds 0.5 --warmup-s 0 /mnt/0 \
+luc trace record -o /tmp/many --on /mnt/0 -- luc-lab bench create-fsync --threads 1000 --seconds 0.5 --warmup-s 0 /mnt/0 \
 	> /tmp/many.bench 2> /tmp/many.said || bad "a thousand threads: $(cat /tmp/many.said)"
 luc trace summary --json /tmp/many > "$LUC_OUT/many.json" || bad "summary of many"
 yes "the doctor finds his way among them" sh -c 'luc doctor --from /tmp/many; case $? in 0 | 26) ;; *) false ;; esac'
 
 # Ctrl-C, twice in a row, while much happens.
-luc bench create-fsync --threads 16 --seconds 2 --warmup-s 0 /mnt/0 > /dev/null &
+luc-lab bench create-fsync --threads 16 --seconds 2 --warmup-s 0 /mnt/0 > /dev/null &
 load=$!
 luc trace record -o /tmp/twice --on /mnt/0 2> /dev/null &
 recorder=$!
@@ -64,7 +64,7 @@ luc trace summary --json /tmp/plain > "$LUC_OUT/plain.json" || bad "summary of p
 mkdir -p /tmp/small
 mount -t tmpfs -o size=64k tmpfs /tmp/small
 check 24 "luc: *o space left*" luc trace record -o /tmp/small/x --on /mnt/0 -- \
-	luc bench create-fsync --threads 8 --seconds 20 --warmup-s 0 /mnt/0
+	luc-lab bench create-fsync --threads 8 --seconds 20 --warmup-s 0 /mnt/0
 umount /tmp/small
 
 # No rights; types hidden; lockdown, which cannot be undone.

@@ -22,12 +22,12 @@ four_writers() {
 # because an operation that must read from the disk delays the locking of a transaction. That is
 # chance, so the load runs until the kernel has seen one.
 blocked_writers() {
-	luc bench write-delay --writers 16 --seconds 0.3 --warmup-s 0 "$1"
+	luc-lab bench write-delay --writers 16 --seconds 0.3 --warmup-s 0 "$1"
 	mkdir -p "$1/many"
 	(cd "$1/many" && touch $(seq 400))
 	sync
 	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-		luc bench create-fsync --threads 8 --seconds 0.5 --warmup-s 0 "$1" &
+		luc-lab bench create-fsync --threads 8 --seconds 0.5 --warmup-s 0 "$1" &
 		load=$!
 		while kill -0 $load 2> /dev/null; do
 			echo 3 > /proc/sys/vm/drop_caches

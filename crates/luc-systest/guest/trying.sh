@@ -3,7 +3,7 @@
 . /t/lib.sh
 
 load() { # threads
-	luc bench create-fsync --threads "$1" --seconds 100000 --warmup-s 0 /mnt/0 > /dev/null 2>&1 &
+	luc-lab bench create-fsync --threads "$1" --seconds 100000 --warmup-s 0 /mnt/0 > /dev/null 2>&1 &
 	load=$!
 }
 

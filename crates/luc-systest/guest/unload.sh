@@ -15,8 +15,8 @@ busy() { # name, benchmark...
 }
 
 touch /tmp/go
-busy threads luc bench create-fsync --threads 8 --seconds 5 --warmup-s 0 --bytes 4096 /mnt/0 &
-busy writers luc bench write-delay --writers 8 --think-us 20000 --seconds 5 --warmup-s 0 /mnt/0 &
+busy threads luc-lab bench create-fsync --threads 8 --seconds 5 --warmup-s 0 --bytes 4096 /mnt/0 &
+busy writers luc-lab bench write-delay --writers 8 --think-us 20000 --seconds 5 --warmup-s 0 /mnt/0 &
 
 commits=0 held=0 copies=0 cycle=0 begin=$(cut -d ' ' -f 1 /proc/uptime)
 while [ $cycle -lt "$CYCLES" ]; do

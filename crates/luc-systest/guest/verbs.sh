@@ -80,7 +80,7 @@ done
 # A recording replays, and nothing of tracing stays behind.
 luc on /mnt/0 > /dev/null
 check 0 "0 lost" luc trace record -o /tmp/recording -- \
-	luc bench create-fsync --threads 8 --seconds 0.3 --warmup-s 0 /mnt/0
+	luc-lab bench create-fsync --threads 8 --seconds 0.3 --warmup-s 0 /mnt/0
 check 0 " 0 different" luc replay /tmp/recording
 check 7 "exit status: 7" luc trace record -o /tmp/other -- sh -c 'exit 7'
 check 0 " lost" luc trace record -o /tmp/other --seconds 1 -- sleep 60

@@ -182,6 +182,11 @@ pub fn guest_source(name: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/guest")).join(name)
 }
 
+/// The `luc-lab` program, for the host and the guest; it lies beside `luc`.
+pub fn lab_binary() -> PathBuf {
+    luc_binary().with_file_name("luc-lab")
+}
+
 /// The `luc` program, for the host and the guest: `LUC_BIN`, or the one that `make` built.
 pub fn luc_binary() -> PathBuf {
     std::env::var_os("LUC_BIN")
@@ -283,7 +288,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// A job on disks given as in `luc lab run --disk`.
+    /// A job on disks given as in `luc-lab run --disk`.
     pub fn new(name: &'static str, disks: &[&str]) -> Result<Self, Trouble> {
         Ok(Self {
             name,
@@ -356,7 +361,7 @@ pub fn fault_jobs() -> Result<Vec<Job>, Trouble> {
 /// A guest with the module for its kernel and the scripts of the jobs.
 pub fn guest(kernel: &str, jobs: &[Job]) -> Result<RunSpec, Trouble> {
     let mut spec = RunSpec::new(kernel, jobs.iter().map(Job::cell).collect())?;
-    spec.binary = Some(luc_binary());
+    spec.luc_lab = Some(lab_binary());
     spec.luc_module = Some(module(kernel, root())?);
     spec.timeout_host_s = 900;
     let scripts: BTreeSet<_> = jobs.iter().map(|job| job.script).collect();

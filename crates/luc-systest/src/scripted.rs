@@ -1,5 +1,5 @@
 //! A campaign whose cells are measured by a script: it copies prepared results to the names that
-//! `luc campaign cell` would give them. For tests of programs that run cells elsewhere.
+//! `luc-lab campaign cell` would give them. For tests of programs that run cells elsewhere.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,7 +13,7 @@ use luc_campaign::{Cell, Store, campaigns, points};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-use crate::{Trouble, fail, luc_binary, root};
+use crate::{Trouble, fail, lab_binary, root};
 
 /// Five points, twice each; the figures are so far apart that each is measured a third time.
 const CAMPAIGN: &str = r#"
@@ -172,14 +172,14 @@ impl Scripted {
 /// A real result of this machine.
 fn report(dir: &Path) -> Result<serde_json::Value, Trouble> {
     let words = "bench create-fsync --threads 1 --seconds 0.1 --warmup-s 0 --json";
-    let output = Command::new(luc_binary())
+    let output = Command::new(lab_binary())
         .args(words.split(' '))
         .arg(dir)
         .output()
         .map_err(failed)?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        return fail(format!("luc {words}: {said}"));
+        return fail(format!("luc-lab {words}: {said}"));
     }
     serde_json::from_slice(&output.stdout).map_err(failed)
 }

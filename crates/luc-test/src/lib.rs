@@ -9,6 +9,10 @@
 
 #![allow(clippy::missing_panics_doc)]
 
+pub mod command;
+pub mod completions;
+pub mod machine;
+pub mod pages;
 pub mod toy;
 
 use std::fs::File;

@@ -116,9 +116,9 @@ mod tests {
     fn headers_round_trip() {
         let header = Header::default()
             .with("kernel", "6.12.95+deb12-cloud-amd64")
-            .with("command", "luc bench\tcreate-fsync 100%\n=\u{2003}é");
+            .with("command", "luc-lab bench\tcreate-fsync 100%\n=\u{2003}é");
         let line = header.to_string();
-        assert!(line.starts_with("# luc-trace 2 command=luc%20bench%09"));
+        assert!(line.starts_with("# luc-trace 2 command=luc-lab%20bench%09"));
         assert_eq!(line.lines().count(), 1);
         assert_eq!(Header::parse(&line), Ok(header));
         assert_eq!(Header::parse("# luc-trace 1"), Ok(Header::default()));

@@ -166,7 +166,7 @@ fn bad(text: &str, why: &str) -> LabError {
     LabError::bad_input(
         format!("disk {text:?}"),
         format!(
-            "{why}; expected LATENCY:DEPTH[:SIZE][:FS][:mount=OPTIONS] such as 4ms:1, 100us:64 or 20us:64:512M:ext4, or PRESET[:KNOB=VALUE...][:SIZE][:FS][:mount=OPTIONS] such as hdd-7200 or nvme:flush_ns=500000:1G, see `luc lab disks`"
+            "{why}; expected LATENCY:DEPTH[:SIZE][:FS][:mount=OPTIONS] such as 4ms:1, 100us:64 or 20us:64:512M:ext4, or PRESET[:KNOB=VALUE...][:SIZE][:FS][:mount=OPTIONS] such as hdd-7200 or nvme:flush_ns=500000:1G, see `luc-lab disks`"
         ),
     )
 }

@@ -45,7 +45,7 @@ pub enum LabError {
     },
     /// A kernel that is built from sources is not built yet.
     #[error(
-        "kernel {name} is not built here yet; build it once with `luc lab debug-kernel {name}`"
+        "kernel {name} is not built here yet; build it once with `luc-lab debug-kernel {name}`"
     )]
     NotBuilt {
         /// Name in the list of kernels.

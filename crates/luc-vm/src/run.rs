@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use luc_base::Programs;
+
 use crate::cache::{Cache, remove_tree, write_atomic};
 use crate::error::{LabError, Result};
 use crate::image::cpio;
@@ -79,8 +81,9 @@ pub struct RunSpec {
     pub timeout_host_s: u64,
     /// Where results go; made if absent. `None` keeps them in memory only.
     pub out_dir: Option<PathBuf>,
-    /// Binary that is process 1 in the guest; this program itself by default.
-    pub binary: Option<PathBuf>,
+    /// The program `luc-lab` for the guest, where it is process 1; this program itself by default.
+    /// The guest's `luc` is the one beside it.
+    pub luc_lab: Option<PathBuf>,
     /// Whether to count the cache lines that move between processors; not possible in virtual time.
     pub count_lines: bool,
     /// Kernel log lines that are expected.
@@ -110,7 +113,7 @@ impl RunSpec {
             seed: 1,
             timeout_host_s: 600,
             out_dir: None,
-            binary: None,
+            luc_lab: None,
             count_lines: false,
             allow: AllowList::default(),
         })
@@ -284,13 +287,11 @@ fn image(
     kernel: &KernelTree,
     progress: &mut dyn Progress,
 ) -> Result<Vec<u8>> {
-    let binary = match &spec.binary {
-        Some(path) => path.clone(),
-        None => std::env::current_exe().map_err(LabError::io("find", "this program"))?,
-    };
+    let programs = Programs::beside(spec.luc_lab.as_deref())
+        .map_err(LabError::io("find", "the programs of LUC"))?;
     let mut image = Image::new();
     image.add_host_tools()?;
-    image.add_binary(&binary)?;
+    image.add_luc(&programs)?;
     image.add_busybox(&fetch::busybox(cache, &spec.kernels.guest, progress)?)?;
     let modules = Modules::open(&kernel.image_root, &kernel.release)?;
     let names: Vec<String> = MODULES

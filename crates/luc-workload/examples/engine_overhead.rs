@@ -6,7 +6,7 @@
 //! The engine times and counts each call, which the loop does not. On virtual time one instruction
 //! is one nanosecond, so a few rounds tell exactly how many more the engine needs:
 //!
-//!     luc lab run --file target/x86_64-unknown-linux-gnu/release/examples/engine_overhead:/x -- \
+//!     luc-lab run --file target/x86_64-unknown-linux-gnu/release/examples/engine_overhead:/x -- \
 //!         /x --rounds 3 /tmp
 
 use std::fs;

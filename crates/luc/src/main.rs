@@ -4,5 +4,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    luc::main()
+    luc_cli::main::<luc::cmd::Cli>()
 }

@@ -7,11 +7,11 @@ use luc_bpf::{Settings, Tracer, TracerError};
 use luc_host::{HostError, System, process, watching};
 use luc_trace::{SPAN_BYTES, Span, Trace};
 
-use crate::Context;
-use crate::exit::Failure;
 use crate::losses::Causes;
-use crate::progress::Bar;
-use crate::units::counted;
+use luc_cli::Context;
+use luc_cli::exit::Failure;
+use luc_cli::progress::Bar;
+use luc_cli::units::counted;
 
 /// How often the buffers are emptied: often enough to keep them from filling,
 /// seldom enough to disturb nothing.

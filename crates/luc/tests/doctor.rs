@@ -99,7 +99,7 @@ fn writers() -> Vec<Span> {
 fn record(machine: &Pretended, name: &str, boot: &str, spans: &[Span]) -> String {
     let path = machine.dir.path().join(name);
     let header = Header::default().with("boot", boot);
-    common::record(&path, &header, spans.iter().copied());
+    luc_test::command::record(&path, &header, spans.iter().copied());
     path.display().to_string()
 }
 
@@ -222,7 +222,7 @@ fn what_was_not_seen_is_not_known() {
         .with("boot", "this-boot")
         .with(Header::UNSEEN, "write,flush")
         .with(Header::UNSEEN_WHY, why);
-    common::record(&path, &header, convoys());
+    luc_test::command::record(&path, &header, convoys());
     let file = path.display().to_string();
     let said = machine.run(&["doctor", "--from", &file]);
     let words = said.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -5,7 +5,8 @@ mod common;
 use std::path::Path;
 
 use assert_cmd::Command;
-use common::{luc, terminal as run};
+use common::luc;
+use luc_test::command::run;
 
 /// Records twelve rounds of 10 ms. Two threads create a file, write 8 KiB and sync it; the second
 /// is late, so that it also waits for the rest of the commit under way. A third creates no file:
@@ -72,7 +73,7 @@ fn writers(file: &Path, synced: bool) {
             put(103, SpanKind::Fsync, sync_us, sync(tid + 1));
         }
     }
-    common::record(file, &Header::default().with("kernel", "6.12"), spans);
+    luc_test::command::record(file, &Header::default().with("kernel", "6.12"), spans);
 }
 
 fn luc_trace(dir: &Path, verb: &str, words: &[&str]) -> Command {

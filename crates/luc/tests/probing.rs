@@ -4,8 +4,10 @@
 
 mod common;
 
-use common::{Pretended, RELEASE, dense};
+use common::Pretended;
 use insta::assert_snapshot;
+use luc_test::command::dense;
+use luc_test::machine::RELEASE;
 
 #[test]
 fn a_machine_that_can() {

@@ -6,14 +6,17 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{Pretended, dense, luc, terminal as run};
+use common::{Pretended, luc};
 use insta::assert_snapshot;
+use luc_cli::exit::Code;
+use luc_test::command::run;
+use luc_test::{completions, pages};
 
 #[test]
 fn help_is_short_and_long() {
     let [short, long] = ["-h", "--help"].map(|option| run(luc().arg(option)));
     let verbs = |help: &str| {
-        let (_, from) = help.split_once("Commands:\n").expect("verbs");
+        let (_, from) = help.split_once("\nWatch:\n").expect("verbs");
         from.split_once("\nOptions:").expect("options").0.to_owned()
     };
     assert_eq!(verbs(&short), verbs(&long));
@@ -29,13 +32,14 @@ fn help_is_short_and_long() {
 
 #[test]
 fn wrong_command_lines_exit_with_2() {
-    let lines: [&[&str]; 6] = [
+    let lines: [&[&str]; 7] = [
         &[],
         &["fly"],
         &["on"],
         &["off"],
         &["off", "/", "--all"],
-        &["bench", "create-fsync", "--threads", "none", "/tmp"],
+        &["try", "--seconds", "none", "/tmp"],
+        &["bench", "create-fsync", "/tmp"],
     ];
     for line in lines {
         luc().args(line).assert().code(2);
@@ -77,12 +81,7 @@ fn a_reader_that_goes_away_is_no_failure() {
 /// Every page exists, and `man` renders it without a warning.
 #[test]
 fn man_pages_render() {
-    let dir = tempfile::tempdir().expect("temporary folder");
-    luc()
-        .args(["man", "--out"])
-        .arg(dir.path())
-        .assert()
-        .success();
+    let dir = pages::written("luc");
     let page = |name: &str| fs::read_to_string(dir.path().join(name)).expect(name);
     let on = page("luc-on.1");
     for knob in luc_control::knobs() {
@@ -92,8 +91,7 @@ fn man_pages_render() {
     for counter in luc_control::counters() {
         assert!(status.contains(counter.name), "{}", counter.name);
     }
-    assert!(page("luc.1").contains("luc\\-bench"));
-    assert!(page("luc-bench-create-fsync.1").contains("threads"));
+    assert!(page("luc.1").contains("luc\\-doctor"));
     assert!(
         !page("luc-probe.1").contains("sysroot"),
         "hidden options stay hidden"
@@ -109,9 +107,13 @@ fn man_pages_render() {
     for policy in luc_control::policies() {
         assert!(tables.contains(&format!("fB{}\\fR\n{}\n", policy.text, policy.help)));
     }
-    for (code, meaning) in luc::exit::Code::ALL {
+    for (code, meaning) in Code::of(&["on"]) {
         assert!(codes.contains(&format!("fB{}\\fR\n{meaning}\n", code.number())));
     }
+    assert!(
+        !codes.contains(&format!("fB{}\\fR", Code::Advised.number())),
+        "codes of others"
+    );
     for (title, word) in [("BATCHING", "age"), ("COPYOUT", "contended")] {
         let section = format!("WORDS OF {}", title.to_lowercase());
         assert!(tables.contains(&section) && tables.contains(&format!("fB{word}\\fR\n")));
@@ -134,126 +136,28 @@ fn man_pages_render() {
         trace.contains("luc-trace-summary") && trace.contains("luc-doctor"),
         "{trace}"
     );
-    if !Path::new("/usr/bin/man").exists() {
-        return luc_test::skip("manual pages", "man is not installed");
-    }
-    for entry in fs::read_dir(dir.path()).expect("folder") {
-        let file = entry.expect("entry").path();
-        let output = std::process::Command::new("man")
-            .args(["--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z"])
-            .arg(&file)
-            .output()
-            .expect("man runs");
-        assert!(output.status.success(), "{}", file.display());
-        assert_eq!(
-            String::from_utf8_lossy(&output.stderr),
-            "",
-            "{}",
-            file.display()
-        );
-    }
+    pages::assert_they_render(dir.path());
 }
 
 #[test]
-fn completions_know_the_verbs() {
+fn completions_know_verbs_policies_and_knobs() {
     for shell in ["bash", "zsh", "fish"] {
-        let said = run(luc().args(["completions", shell]));
-        for word in ["probe", "create-fsync", "allow-log"] {
-            assert!(said.contains(word), "{shell}: {word}");
-        }
-    }
-    let script = run(luc().args(["completions", "bash"]));
-    let script = script.trim_end_matches("[exit 0]\n");
-    let file = tempfile::NamedTempFile::new().expect("temporary file");
-    fs::write(file.path(), script).expect("temporary file");
-    let checked = std::process::Command::new("bash")
-        .arg("-n")
-        .arg(file.path())
-        .status();
-    assert!(checked.expect("bash runs").success());
-}
-
-/// The completions that bash offers for the last of these words.
-fn offered(script: &Path, words: &[&str]) -> Vec<String> {
-    let program = "source \"$1\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); \
-         _luc luc \"${@: -1}\" \"${@: -2:1}\"; printf '%s\\n' \"${COMPREPLY[@]}\"";
-    let output = std::process::Command::new("bash")
-        .args(["-c", program, "bash"])
-        .arg(script)
-        .args(words)
-        .output()
-        .expect("bash runs");
-    let said = String::from_utf8_lossy(&output.stdout);
-    said.lines().map(str::to_owned).collect()
-}
-
-#[test]
-fn completions_know_policies_knobs_and_kernels() {
-    let script = |shell| {
-        let said = run(luc().args(["completions", shell]));
-        said.trim_end_matches("[exit 0]\n").to_owned()
-    };
-    let file = tempfile::NamedTempFile::new().expect("temporary file");
-    fs::write(file.path(), script("bash")).expect("temporary file");
-    for (words, expected) in [
-        (&["luc", "on", "--policy", "p"][..], &["published"][..]),
-        (
-            &["luc", "lab", "run", "--kernel", "6.12-"],
-            &["6.12-full", "6.12-debug"],
-        ),
-        (&["luc", "on", "--set", "delay_l"], &["delay_limit_us="]),
-        (&["luc", "set", "delay_l"], &["delay_limit_us"]),
-    ] {
-        let offered = offered(file.path(), words);
-        for word in expected {
-            assert!(
-                offered.iter().any(|one| one == word),
-                "{words:?}: {offered:?}"
-            );
-        }
-    }
-    let of_set = "__fish_luc_behind 1 1 set\" -f -a \"policy\\t";
-    assert!(script("fish").contains(of_set), "knobs stand behind a path");
-    for shell in ["zsh", "fish"] {
-        let script = script(shell);
-        for word in ["published", "6.12-full", "delay_limit_us"] {
+        let script = completions::script("luc", shell);
+        for word in ["probe", "exporter", "published", "delay_limit_us"] {
             assert!(script.contains(word), "{shell}: {word}");
         }
     }
-}
-
-/// fish and zsh complete from their scripts; both are optional, because nothing else needs them.
-#[test]
-fn other_shells_read_their_completions() {
-    let test = "other_shells_read_their_completions";
-    let dir = tempfile::tempdir().expect("temporary folder");
-    for shell in ["zsh", "fish"] {
-        let script = run(luc().args(["completions", shell]));
-        let file = dir.path().join(shell);
-        fs::write(&file, script.trim_end_matches("[exit 0]\n")).expect("temporary file");
-        let checked = std::process::Command::new(shell)
-            .arg("-n")
-            .arg(&file)
-            .status();
-        let Ok(checked) = checked else {
-            luc_test::skip_expected(test, &format!("there is no {shell}"));
-            continue;
-        };
-        assert!(checked.success(), "{shell}");
+    completions::assert_shells_read_them("luc");
+    for (words, expected) in [
+        (&["luc", "on", "--policy", "p"][..], "published"),
+        (&["luc", "on", "--set", "delay_l"], "delay_limit_us="),
+        (&["luc", "set", "delay_l"], "delay_limit_us"),
+    ] {
+        completions::assert_bash_offers(words, &[expected]);
     }
-    let offered = |line: &str| {
-        let file = dir.path().join("fish");
-        let output = std::process::Command::new("fish")
-            .args(["--no-config", "-c", "source $argv[1]; complete -C$argv[2]"])
-            .arg(file)
-            .arg(line)
-            .env("PATH", luc_and_path())
-            .output()
-            .ok()?;
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let words = said.lines().filter_map(|line| line.split('\t').next());
-        Some(words.map(str::to_owned).collect::<Vec<_>>())
-    };
+    let of_set = "__fish_luc_behind 1 1 set\" -f -a \"policy\\t";
+    let fish = completions::script("luc", "fish");
+    assert!(fish.contains(of_set), "knobs stand behind a path");
     for (line, expected) in [
         ("luc on --policy p", &["published"][..]),
         ("luc set /srv/data delay_limit_u", &["delay_limit_us"]),
@@ -263,49 +167,9 @@ fn other_shells_read_their_completions() {
             &["static", "static-16ms", "static-1ms", "steer", "stock"],
         ),
         ("luc completions z", &["zsh"]),
-        ("luc lab fetch 6.12 7.2-", &["7.2-upstream"]),
     ] {
-        let Some(mut offered) = offered(line) else {
-            return;
-        };
-        offered.sort_unstable();
-        assert_eq!(offered, expected, "{line}");
+        completions::assert_fish_offers(line, expected);
     }
-}
-
-/// fish completes only programs that it finds.
-fn luc_and_path() -> std::ffi::OsString {
-    let luc = assert_cmd::cargo::cargo_bin("luc");
-    let mut path = luc.parent().expect("a folder").as_os_str().to_owned();
-    path.push(":");
-    path.push(std::env::var_os("PATH").unwrap_or_default());
-    path
-}
-
-#[test]
-fn poles_of_gains() {
-    let poles = |words: &[&str]| run(luc().args(["control", "poles"]).args(words));
-    let json = poles(&["--json"]);
-    let json = dense(json.trim_end_matches("[exit 0]\n"));
-    let others = [&["--kp", "4", "--ki", "0"][..], &["--kp", "-1"]].map(poles);
-    assert_snapshot!(poles(&[]) + &others.concat() + &json);
-}
-
-#[test]
-fn benches_print_json_and_name_what_failed() {
-    let dir = tempfile::tempdir().expect("temporary folder");
-    let words = "bench create-fsync --threads 2 --ops 3 --warmup-s 0 --json";
-    let said = run(luc().args(words.split(' ')).arg(dir.path()));
-    let line = said.lines().next().expect("a line");
-    let report: serde_json::Value = serde_json::from_str(line).expect("JSON");
-    assert_eq!(report["workload"], "create-fsync");
-    assert!(said.ends_with("[exit 0]\n"));
-    let said = run(luc().args(["bench", "burst", "/no/such/folder"]));
-    assert!(
-        said.starts_with("luc: burst: cannot create directory /no/such/folder/"),
-        "{said}"
-    );
-    assert!(said.ends_with("[exit 14]\n"), "{said}");
 }
 
 #[test]
@@ -381,54 +245,6 @@ fn replay_believes_only_the_controller() {
 }
 
 #[test]
-fn the_lab_refuses_nonsense_before_it_starts() {
-    let unknown = run(luc().args(["lab", "run", "--kernel", "1.0", "--no-module", "--", "true"]));
-    assert!(
-        unknown.starts_with("luc: lab: no kernel named \"1.0\"; known kernels: "),
-        "{unknown}"
-    );
-    assert!(unknown.ends_with("[exit 20]\n"), "{unknown}");
-    let lines: [&[&str]; 3] = [
-        &["--cpu-mips", "333", "--no-module", "--", "true"],
-        &["--file", "here", "--", "true"],
-        &["--source", "/no/such/folder", "--", "true"],
-    ];
-    let mut said = String::new();
-    for line in lines {
-        said += &run(luc().args(["lab", "run"]).args(line));
-    }
-    said += &run(luc().args(["lab", "run", "--disk", "fast", "--", "true"]));
-    assert_snapshot!(said);
-}
-
-#[test]
-fn disks_are_listed_with_their_sources() {
-    let disks = |words: &[&str]| run(luc().args(["lab", "disks"]).args(words));
-    let all = disks(&[]);
-    for preset in luc_disk::presets() {
-        assert!(all.contains(&format!("\n{}: {}\n", preset.name, preset.about)));
-    }
-    let (summary, _) = all.split_once("\n\n").expect("a table of all");
-    let (one, unknown) = (disks(&["hdd-7200"]), disks(&["nvme-plp", "floppy"]));
-    assert_snapshot!(format!("{summary}\n{one}{unknown}"));
-    let output = luc().args(["lab", "disks", "--json", "nvme"]).output();
-    let json = output.expect("the program runs").stdout;
-    let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
-    let preset = &json["presets"][0];
-    assert_eq!(preset["name"], "nvme");
-    let knobs = preset["knobs"].as_array().expect("a list");
-    assert_eq!(knobs.len(), luc_disk::knobs().len());
-    let flush = knobs.iter().find(|knob| knob["name"] == "flush_ns");
-    let flush = flush.expect("the knob is there");
-    assert_eq!(flush["value"], 3_400_000);
-    assert!(
-        flush["source"]
-            .as_str()
-            .is_some_and(|from| from.contains("Percona"))
-    );
-}
-
-#[test]
 fn recording_needs_tracefs_and_the_module() {
     let machine = Pretended::new();
     let file = machine.dir.path().join("recording");
@@ -486,7 +302,7 @@ fn fsyncs(file: &Path, threads: u32, late: bool) {
             ..commit
         }));
     }
-    common::record(file, &Header::default().with("kernel", "6.12"), spans);
+    luc_test::command::record(file, &Header::default().with("kernel", "6.12"), spans);
 }
 
 #[test]

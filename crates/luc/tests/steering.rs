@@ -3,9 +3,10 @@
 
 mod common;
 
-use common::{Pretended, dense};
+use common::Pretended;
 use insta::assert_snapshot;
 use luc_base::Stop;
+use luc_test::command::dense;
 use rustix::io::Errno;
 
 /// A machine with LUC on for /srv/data after some work.
@@ -47,7 +48,10 @@ fn on_loads_attaches_and_says_so() {
     assert_eq!(
         *machine.acts.borrow(),
         [
-            format!("load /lib/modules/{}/extra/luc.ko", common::RELEASE),
+            format!(
+                "load /lib/modules/{}/extra/luc.ko",
+                luc_test::machine::RELEASE
+            ),
             "/sys/fs/luc/attach 254:16".to_owned(),
         ]
     );
@@ -187,7 +191,7 @@ fn a_module_that_will_not_load_is_explained() {
     said += &machine.run(&["on", "/srv/data"]);
     let machine = Pretended::new();
     said += &machine.run(&["on", "/srv/data", "--module", "/root/luc.ko"]);
-    machine.remove(&format!("/lib/modules/{}", common::RELEASE));
+    machine.remove(&format!("/lib/modules/{}", luc_test::machine::RELEASE));
     said += &machine.run(&["on", "/srv/data"]);
     assert_snapshot!(said);
 }
@@ -352,7 +356,10 @@ fn set_lists_changes_and_refuses() {
 
 #[test]
 fn every_disk_is_what_its_row_says() {
-    for disk in &common::DISKS {
-        assert_eq!(common::device(disk.name).to_string(), disk.device);
+    for disk in &luc_test::machine::DISKS {
+        assert_eq!(
+            luc_test::machine::device(disk.name).to_string(),
+            disk.device
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! Back-ends, which run a wave's cells: this process, or an engine. Each is a file and a row of
 //! [`ALL`].
 //!
-//! A back-end starts `luc campaign cell`, or does the same work itself, and waits. The results tell
-//! which cells are missing, so a back-end keeps no state.
+//! A back-end starts `luc-lab campaign cell`, or does the same work itself, and waits. The results
+//! tell which cells are missing, so a back-end keeps no state.
 
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! Exports the next wave in other programs' formats. Each is a file and a row of [`FORMATS`].
 //!
-//! Such a program runs `luc campaign cell` for each cell. The results are the same files as those
-//! of `luc campaign run`, so either continues where the other stopped.
+//! Such a program runs `luc-lab campaign cell` for each cell. The results are the same files as
+//! those of `luc-lab campaign run`, so either continues where the other stopped.
 
 mod parallel;
 mod snakemake;

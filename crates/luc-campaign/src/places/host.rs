@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use luc_base::Programs;
 use luc_host::kernel::{self, Capability, capable};
 use luc_host::{HostError, Machine, System, plain, sysfs};
 use luc_vm::FsType;
@@ -377,14 +378,16 @@ impl Bench<'_> {
             let path = self.folder.join(name);
             std::fs::create_dir(&path).map_err(CampaignError::file("make folder", &path))?;
         }
-        // The commands say `luc`, as in the lab.
-        let program = match &self.setup.binary {
-            Some(binary) => binary.clone(),
-            None => std::env::current_exe()
-                .map_err(CampaignError::file("find", Path::new("/proc/self/exe")))?,
-        };
-        let link = self.folder.join("bin/luc");
-        std::os::unix::fs::symlink(program, &link).map_err(CampaignError::file("make", &link))
+        // The commands name the programs without a path, as in the lab.
+        let programs = Programs::beside(self.setup.luc_lab.as_deref()).map_err(
+            CampaignError::file("find the programs in", Path::new("/proc/self/exe")),
+        )?;
+        for (name, program) in [("luc", &programs.luc), ("luc-lab", &programs.luc_lab)] {
+            let link = self.folder.join("bin").join(name);
+            std::os::unix::fs::symlink(program, &link)
+                .map_err(CampaignError::file("make", &link))?;
+        }
+        Ok(())
     }
 
     fn arm(&self, guard: &Guard, named: &NamedArm) -> Result<ArmResult> {

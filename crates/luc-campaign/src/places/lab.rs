@@ -50,7 +50,7 @@ const FACTORS: &[Factor] = &[
     },
     Factor {
         name: "disk",
-        help: "a disk as in `luc lab run --disk`: 4ms:1, hdd-7200",
+        help: "a disk as in `luc-lab run --disk`: 4ms:1, hdd-7200",
         default: None,
         check: |text| disk(text).map(drop),
     },
@@ -73,7 +73,7 @@ pub fn disk(text: &str) -> std::result::Result<DiskSpec, String> {
     if luc_sim::disk::is_only_simulated(text) {
         return Err(format!(
             "disk {text}: the lab has single disks; arrays and the documents' systems are \
-             simulated: `luc sim run --disk`, or place sim in a campaign"
+             simulated: `luc-lab sim run --disk`, or place sim in a campaign"
         ));
     }
     text.parse().map_err(|error: LabError| error.to_string())
@@ -168,7 +168,7 @@ impl Place for Lab {
             .collect();
         let mut spec = spec(cell, &all).map_err(|error| failed(&error))?;
         spec.timeout_host_s = setup.limit_s;
-        spec.binary.clone_from(&setup.binary);
+        spec.luc_lab.clone_from(&setup.luc_lab);
         let kernel = text(cell, "kernel");
         let module = luc_vm::build_module(&spec.kernels, kernel, &setup.source, progress);
         spec.luc_module = Some(module.map_err(|error| failed(&error))?);

@@ -40,8 +40,9 @@ pub struct Factor {
 pub struct Setup {
     /// A folder with the sources of the module (`kmod`, `control`, `abi`).
     pub source: PathBuf,
-    /// The program that becomes the guest's `luc`; this program itself by default.
-    pub binary: Option<PathBuf>,
+    /// The program `luc-lab` for the guest, which has the `luc` beside it; this program itself by
+    /// default.
+    pub luc_lab: Option<PathBuf>,
     /// Limit of host time for one cell, seconds.
     pub limit_s: u64,
     pub stop: Stop,

@@ -50,7 +50,7 @@ const FACTORS: &[Factor] = &[
     },
     Factor {
         name: "kernel",
-        help: "kernel whose ext4 and scheduler to simulate: `luc sim run --help` lists them",
+        help: "kernel whose ext4 and scheduler to simulate: `luc-lab sim run --help` lists them",
         default: Some(KERNELS[0].name),
         check: |text| {
             let found = kernel::named(text);
@@ -59,7 +59,7 @@ const FACTORS: &[Factor] = &[
     },
     Factor {
         name: "disk",
-        help: "a disk as in `luc sim run --disk`: 4ms:1, hdd-7200, raid10:4:hdd-15k, nehalem-hdd",
+        help: "a disk as in `luc-lab sim run --disk`: 4ms:1, hdd-7200, raid10:4:hdd-15k, nehalem-hdd",
         default: None,
         check: |text| {
             let parsed = text.parse::<DiskKind>();
@@ -77,7 +77,7 @@ const FACTORS: &[Factor] = &[
     },
     Factor {
         name: "journal",
-        help: "jbd2, or an alternative to it: `luc sim run --help` lists them",
+        help: "jbd2, or an alternative to it: `luc-lab sim run --help` lists them",
         default: Some("jbd2"),
         check: |text| journal(text, OWN, SIZE_MIB_DEFAULT).map(drop),
     },
@@ -102,7 +102,8 @@ fn past_ns(text: &str) -> std::result::Result<Option<u64>, String> {
     Ok(text.parse().ok().map(|us: u64| us * 1000))
 }
 
-/// Chooses the journal. Cells of the lab, which `luc sim validate` simulates, have neither factor.
+/// Chooses the journal. Cells of the lab, which `luc-lab sim validate` simulates, have neither
+/// factor.
 fn journal(name: &str, mib: &str, disk_mib: u32) -> std::result::Result<Choice, String> {
     let name = if name.is_empty() { "jbd2" } else { name };
     let mib = match mib {
@@ -202,7 +203,7 @@ fn simulate_arm(
     })
 }
 
-/// The options of `luc sim run` for the factors.
+/// The options of `luc-lab sim run` for the factors.
 const OPTIONS: [(&str, &str); 8] = [
     ("disk", "--disk"),
     ("vcpus", "--cpus"),
@@ -214,10 +215,10 @@ const OPTIONS: [(&str, &str); 8] = [
     ("journal_mib", "--journal-mib"),
 ];
 
-/// The words of the `luc sim run` that measures an arm, without factors at their default.
+/// The words of the `luc-lab sim run` that measures an arm, without factors at their default.
 fn words(cell: &Cell, named: &NamedArm) -> Vec<String> {
     let split = |text: &str| shlex::split(text).unwrap_or_default();
-    let mut words = split("luc sim run");
+    let mut words = split("luc-lab sim run");
     for (name, option) in OPTIONS {
         let default = FACTORS.iter().find(|factor| factor.name == name);
         let default = default.and_then(|factor| factor.default);

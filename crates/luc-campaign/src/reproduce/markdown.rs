@@ -21,7 +21,7 @@ use crate::show::Shown;
 /// The page, with the sweeps and a note on missing points.
 pub fn markdown(published: &Published, all: &[Answered<'_>], shown: Option<&Shown<'_>>) -> String {
     let mut out = String::from("# The documents' figures compared with ours\n\n");
-    let made = "`luc reproduce --markdown` generated this page from results; no number in it was \
+    let made = "`luc-lab reproduce --markdown` generated this page from results; no number in it was \
                 typed by hand. The documents' numbers are in `campaigns/published.toml`, our \
                 sweeps in `campaigns/reproduce.toml`.";
     for text in [made.to_owned(), rules(published), tally_text(all)] {
@@ -57,7 +57,7 @@ fn missing(shown: &Shown<'_>) -> String {
         return String::new();
     }
     format!(
-        "This sweep is not complete: {measured} of {} points are measured. `luc reproduce` \
+        "This sweep is not complete: {measured} of {} points are measured. `luc-lab reproduce` \
          measures the rest.",
         points.len()
     )

@@ -2,8 +2,8 @@
 //!
 //! A scenario is one file system on a disk of the lab that records all requests. A workload whose
 //! files describe themselves works on it, under LUC or stock; then the power is cut at many points
-//! of the record, and each time the promises made up to that point are checked (`luc torture cuts`,
-//! in the guest). Stock is cut as well, to tell its losses from LUC's.
+//! of the record, and each time the promises made up to that point are checked (`luc-lab promises
+//! cuts`, in the guest). Stock is cut as well, to tell its losses from LUC's.
 
 mod scenario;
 
@@ -26,7 +26,7 @@ pub use scenario::{Scenario, scenarios};
 const CPU_MIPS: u32 = 1000;
 const SCRIPT: &str = "/t/scenario.sh";
 
-/// Arguments of `luc lab torture`.
+/// Arguments of `luc-lab torture`.
 #[derive(clap::Args, Clone, Debug, PartialEq, Eq)]
 pub struct TortureArgs {
     /// Kernels to run the scenarios on
@@ -255,7 +255,7 @@ fn one(
     })
 }
 
-/// Parses the answer of `luc torture cuts --json`.
+/// Parses the answer of `luc-lab promises cuts --json`.
 fn summary(stdout: &str) -> Option<Summary> {
     #[derive(Deserialize)]
     struct Answer {

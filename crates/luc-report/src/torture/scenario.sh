@@ -76,7 +76,7 @@ stock:*) ;;
 *:1) churn > /dev/null & churning=$! ;;
 *) luc on /t --policy $POLICY $eager > /dev/null ;;
 esac
-luc torture work --dir /t --acks /dev/lucdisk0-log --processes $PROCESSES \
+luc-lab promises work --dir /t --acks /dev/lucdisk0-log --processes $PROCESSES \
 	--threads $THREADS --ops $OPS --seed $SEED $SYNCS >&2
 if [ "$churning" ]; then
 	kill $churning
@@ -91,7 +91,7 @@ echo 0 > $disks/lucdisk0/record
 umount /t
 # Its answer goes out even where promises are broken; then the status tells.
 status=0
-luc torture cuts --recorded lucdisk0 --replica lucdisk1 $where --at /r --fs-type $FS --mount "$MOUNT" \
+luc-lab promises cuts --recorded lucdisk0 --replica lucdisk1 $where --at /r --fs-type $FS --mount "$MOUNT" \
 	--data-mode $DATA --cuts $CUTS --fsck-every $FSCK_EVERY --seed $SEED --json || status=$?
 echo 0 > $disks/lucdisk0/power
 rmdir $disks/lucdisk1 $disks/lucdisk0

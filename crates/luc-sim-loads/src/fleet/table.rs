@@ -211,7 +211,7 @@ impl Table {
     /// Returns the command that simulates a node again.
     pub fn command(&self, drawn: &Drawn) -> String {
         format!(
-            "luc sim run --disk {} --cpus {} --mips {} --seed {} -- {}",
+            "luc-lab sim run --disk {} --cpus {} --mips {} --seed {} -- {}",
             self.disks[drawn.disk].spec,
             self.machines[drawn.machine].cpus,
             drawn.mips,

@@ -1,4 +1,4 @@
-//! `luc bench burst`.
+//! `luc-lab bench burst`.
 
 use luc_workload::{Burst, BurstResult, BurstTurn, Outcome};
 

@@ -1,4 +1,4 @@
-//! `luc bench create-fsync`.
+//! `luc-lab bench create-fsync`.
 
 use luc_disk::file_system::inodes;
 use luc_workload::{CreateFsync, CreateFsyncCalls, CreateFsyncResult, Outcome};

@@ -1,4 +1,4 @@
-//! `luc bench iozone`: the initial write.
+//! `luc-lab bench iozone`: the initial write.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

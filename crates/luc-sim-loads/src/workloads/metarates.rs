@@ -1,4 +1,4 @@
-//! `luc bench metarates`: processes create, stat and touch files, phase by phase.
+//! `luc-lab bench metarates`: processes create, stat and touch files, phase by phase.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! Workloads of `luc bench` as programs. Each has a file and a row in [`plan`].
+//! Workloads of `luc-lab bench` as programs. Each has a file and a row in [`plan`].
 
 mod barrier;
 mod burst;

@@ -1,4 +1,4 @@
-//! `luc bench write-burst`.
+//! `luc-lab bench write-burst`.
 
 use luc_workload::{Outcome, WriteBurst, WriteBurstResult, WriteBurstTurn};
 

@@ -1,4 +1,4 @@
-//! `luc bench write-delay`.
+//! `luc-lab bench write-delay`.
 
 use luc_workload::{Outcome, WriteDelay, WriteDelayResult};
 

@@ -38,8 +38,8 @@ pub use text::{KNOBS, LEVELS, NoDisk, is_only_simulated};
 /// Sectors of 512 bytes: 4 GiB, as the lab's disks have.
 pub const SECTORS: u64 = 1 << 23;
 
-/// A kind of disk. Its text form is `4ms:1`, a preset of `luc lab disks` with changes, an array of
-/// either, or a name of `luc sim disks`.
+/// A kind of disk. Its text form is `4ms:1`, a preset of `luc-lab disks` with changes, an array of
+/// either, or a name of `luc-lab sim disks`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskKind {
     member: Params,

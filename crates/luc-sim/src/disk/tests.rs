@@ -438,7 +438,7 @@ fn disks_that_are_none() {
         let error = text.parse::<DiskKind>().unwrap_err().to_string();
         assert!(error.contains(why), "{text}: {error}");
         assert!(
-            error.contains("luc lab disks") && !error.contains('\n'),
+            error.contains("luc-lab disks") && !error.contains('\n'),
             "{error}"
         );
     }

@@ -21,8 +21,8 @@ use crate::units::time_ns;
 /// Why a text does not describe a disk.
 #[derive(Debug, Error)]
 #[error(
-    "disk {text}: {why}; give TIME:DEPTH (4ms:1), a preset of `luc lab disks` (hdd-7200), an array \
-     of either (raid10:4:hdd-15k), or a name of `luc sim disks`"
+    "disk {text}: {why}; give TIME:DEPTH (4ms:1), a preset of `luc-lab disks` (hdd-7200), an array \
+     of either (raid10:4:hdd-15k), or a name of `luc-lab sim disks`"
 )]
 pub struct NoDisk {
     text: String,

@@ -138,7 +138,7 @@ fn decile(sorted: &[f64], tenth: usize) -> f64 {
 /// A disk on which the recording's commits take as long as recorded.
 #[derive(Clone, Debug)]
 pub(super) struct Fit {
-    /// The disk, in the words of `luc sim run --disk`.
+    /// The disk, in the words of `luc-lab sim run --disk`.
     pub text: String,
     pub kind: DiskKind,
     /// Time of a request; `None` for a disk of the lab.

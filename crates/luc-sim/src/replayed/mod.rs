@@ -194,7 +194,7 @@ impl Calibration {
 }
 
 impl Calibration {
-    /// Returns the disk, in the words of `luc sim run --disk`.
+    /// Returns the disk, in the words of `luc-lab sim run --disk`.
     pub fn disk(&self) -> &str {
         &self.fit.text
     }
@@ -240,7 +240,7 @@ impl Calibration {
                     self.work.mips,
                     "speed",
                     "MIPS",
-                    "the shortest opens, writes and closes, compared with `luc sim costs`",
+                    "the shortest opens, writes and closes, compared with `luc-lab sim costs`",
                 )
             },
             sampled(

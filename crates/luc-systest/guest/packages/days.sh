@@ -14,7 +14,7 @@ within 100 "LUC is on after a reboot" is_on /
 # In the sandbox, too, the guard counts sync calls by BPF.
 within 200 "guarded, and not by throughput alone" said '/ (vda): guarded'
 bench /root 2
-luc bench create-fsync --threads 4 --seconds 100000 --warmup-s 0 /root > /dev/null 2>&1 &
+luc-lab bench create-fsync --threads 4 --seconds 100000 --warmup-s 0 /root > /dev/null 2>&1 &
 load=$!
 check 11 "*luc service, process*already guards it*" luc guard /
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use libtest_mimic::Trial;
-use luc_systest::{Outcome, Trouble, check, test};
+use luc_systest::{Outcome, Trouble, check, lab_binary, test};
 use luc_vm::{AllowList, Cell, DiskSpec, LabError, RunResult, RunSpec, Silent, Status, Step, run};
 
 const KERNEL: &str = "6.12";
@@ -31,6 +31,7 @@ pub fn tests() -> Vec<Trial> {
 /// A slow processor boots in the least host time.
 fn spec(cells: Vec<Cell>) -> Result<RunSpec, Trouble> {
     let mut spec = RunSpec::new(KERNEL, cells)?;
+    spec.luc_lab = Some(lab_binary());
     spec.cpu_mips = 125.0;
     spec.timeout_host_s = 300;
     Ok(spec)

@@ -58,9 +58,6 @@ const SUITES: [Suite; 20] = [
 ];
 
 fn main() -> ExitCode {
-    if luc_vm::guest::is_guest_init() {
-        luc_vm::guest::init_main();
-    }
     let of = |(suite, tests): Suite| tests().into_iter().map(move |test| test.with_kind(suite));
     let tests = SUITES.into_iter().flat_map(of).collect();
     let conclusion = libtest_mimic::run(&Arguments::from_args(), tests);

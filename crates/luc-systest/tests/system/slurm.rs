@@ -10,15 +10,15 @@ use std::time::Duration;
 use libtest_mimic::Trial;
 use luc_systest::cluster::{Cluster, NODES, wait};
 use luc_systest::scripted::{CELLS, Scripted};
-use luc_systest::{Outcome, Trouble, check, fail, luc_binary, root, test};
+use luc_systest::{Outcome, Trouble, check, fail, lab_binary, root, test};
 use rustix::process::{Pid, Signal, kill_process};
 
 const LIMIT: Duration = Duration::from_secs(180);
 /// Exit codes of `luc`.
-const LAB: i32 = luc::exit::Code::Lab as i32;
-const LAB_UNAVAILABLE: i32 = luc::exit::Code::LabUnavailable as i32;
-const BACK_END: i32 = luc::exit::Code::BackEnd as i32;
-const INTERRUPTED: i32 = luc::exit::Code::Interrupted as i32;
+const LAB: i32 = luc_cli::exit::Code::Lab as i32;
+const LAB_UNAVAILABLE: i32 = luc_cli::exit::Code::LabUnavailable as i32;
+const BACK_END: i32 = luc_cli::exit::Code::BackEnd as i32;
+const INTERRUPTED: i32 = luc_cli::exit::Code::Interrupted as i32;
 
 pub fn tests() -> Vec<Trial> {
     vec![
@@ -38,7 +38,7 @@ pub fn tests() -> Vec<Trial> {
 
 /// A run of the scripted campaign on the cluster.
 fn run(cluster: &Cluster, scripted: &Scripted, more: &[&str]) -> Command {
-    let mut command = cluster.command(luc_binary());
+    let mut command = cluster.command(lab_binary());
     command
         .args(["campaign", "run"])
         .arg(scripted.campaign())
@@ -149,7 +149,7 @@ fn real_cell() -> Outcome {
         name = \"loops\"\nbench = \"create-fsync --threads 1 --seconds 0.2 --warmup-s 0.1 {dir}\"\n\
         arms = [\"stock\"]\nfactors = { kernel = \"6.12\", disk = \"1ms:64\" }\n";
     fs::write(&file, text).map_err(failed)?;
-    let mut command = cluster.command(luc_binary());
+    let mut command = cluster.command(lab_binary());
     command
         .args(["campaign", "run"])
         .arg(&file)
@@ -166,7 +166,7 @@ fn real_cell() -> Outcome {
         // Skip if the node lacks QEMU; any other reason is a failure.
         let status = output(
             cluster
-                .command(luc_binary())
+                .command(lab_binary())
                 .args(["campaign", "status"])
                 .arg(&file)
                 .arg("--out")
@@ -276,7 +276,7 @@ fn losses() -> Outcome {
 }
 
 fn export(scripted: &Scripted, format: &str) -> Result<String, Trouble> {
-    let mut command = Command::new(luc_binary());
+    let mut command = Command::new(lab_binary());
     command
         .args(["campaign", "export"])
         .arg(scripted.campaign())

@@ -40,7 +40,7 @@ fn toys(kernel: &str) -> Outcome {
     spec.luc_module = Some(module(kernel, &copy)?);
     let luc = build(&copy, &dir.join("target"))?;
     verdict_is_told(&luc)?;
-    spec.binary = Some(luc);
+    spec.luc_lab = Some(luc.with_file_name("luc-lab"));
     run_jobs(&spec, &jobs)?;
     Ok(())
 }
@@ -59,7 +59,16 @@ fn build(copy: &Path, target: &Path) -> Result<PathBuf, Trouble> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     run_to_end(
         Command::new(cargo)
-            .args(["build", "--release", "--locked", "--quiet", "--bin", "luc"])
+            .args([
+                "build",
+                "--release",
+                "--locked",
+                "--quiet",
+                "--bin",
+                "luc",
+                "--bin",
+                "luc-lab",
+            ])
             .arg("--target-dir")
             .arg(target)
             // It need not run fast, but must build fast.

@@ -1,9 +1,9 @@
-//! The command line against the real module, in a lab guest, and what `luc lab run` promises.
+//! The command line against the real module, in a lab guest, and what `luc-lab run` promises.
 
 use std::process::Command;
 
 use libtest_mimic::Trial;
-use luc_systest::{Outcome, Trouble, check, fail, guest_source, luc_binary, root, test};
+use luc_systest::{Outcome, Trouble, check, fail, guest_source, lab_binary, root, test};
 
 pub fn tests() -> Vec<Trial> {
     vec![
@@ -18,8 +18,8 @@ pub fn tests() -> Vec<Trial> {
 }
 
 /// Returns standard output, or why the lab is not available.
-fn luc(words: &[&str]) -> Result<String, Trouble> {
-    let output = Command::new(luc_binary())
+fn luc_lab(words: &[&str]) -> Result<String, Trouble> {
+    let output = Command::new(lab_binary())
         .args(words)
         .output()
         .map_err(|error| Trouble::Fail(error.to_string()))?;
@@ -27,21 +27,20 @@ fn luc(words: &[&str]) -> Result<String, Trouble> {
     let remarks = String::from_utf8_lossy(&output.stderr).into_owned();
     match output.status.code() {
         Some(0) => Ok(said),
-        Some(code) if code == i32::from(luc::exit::Code::LabUnavailable.number()) => {
+        Some(code) if code == i32::from(luc_cli::exit::Code::LabUnavailable.number()) => {
             Err(Trouble::Skip(remarks))
         }
-        _ => fail(format!("luc {words:?} failed: {remarks}\n{said}")),
+        _ => fail(format!("luc-lab {words:?} failed: {remarks}\n{said}")),
     }
 }
 
 /// Runs the checks on a kernel, with a module for another one at hand.
 fn run(kernel: &str, other_kernel: &str) -> Result<String, Trouble> {
     let root = root().to_string_lossy();
-    let other = luc(&["lab", "build", "--kernel", other_kernel, "--source", &root])?;
+    let other = luc_lab(&["build", "--kernel", other_kernel, "--source", &root])?;
     let other = format!("{}:/other/luc.ko", other.trim());
     let script = format!("{}:/verbs.sh", guest_source("verbs.sh").display());
-    luc(&[
-        "lab",
+    luc_lab(&[
         "run",
         "--kernel",
         kernel,
@@ -83,13 +82,13 @@ fn keeps_its_word(kernel: &str, other_kernel: &str) -> Outcome {
 /// A killed process whose first thread is dead keeps its files open while another thread is in an
 /// fsync: the lab must wait for that thread before it unmounts.
 fn dead_threads() -> Outcome {
-    const LEFT: &str = "luc bench create-fsync --threads 4 --seconds 100 /mnt/0 & \
+    const LEFT: &str = "luc-lab bench create-fsync --threads 4 --seconds 100 /mnt/0 & \
         waiting() { cat /proc/$!/task/*/stat | grep -c ') D '; }; \
         until [ $(waiting) -ge 2 ]; do sleep 0.05; done; \
         kill -KILL $!; sleep 0.05; cat /proc/$!/stat; waiting";
-    let words = ["lab", "run", "--kernel", "6.12", "--disk", "300ms:1"];
+    let words = ["run", "--kernel", "6.12", "--disk", "300ms:1"];
     // The kernel's messages about a file system without its disk would fail the run.
-    let said = luc(&[&words[..], &["--", "sh", "-c", LEFT]].concat())?;
+    let said = luc_lab(&[&words[..], &["--", "sh", "-c", LEFT]].concat())?;
     check(
         said.contains(" Z ") && !said.ends_with("\n0\n"),
         format!("not tried: {said}"),

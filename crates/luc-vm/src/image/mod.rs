@@ -1,4 +1,4 @@
-//! The guest image: an initramfs with the caller's binary as process 1,
+//! The guest image: an initramfs with LUC's programs, of which luc-lab is process 1,
 //! busybox, the ext file system tools of this machine, kernel modules and the
 //! plan. Equal inputs give equal bytes.
 
@@ -9,6 +9,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
+
+use luc_base::Programs;
 
 use crate::error::{LabError, Result};
 use crate::plan::PLAN_PATH;
@@ -133,20 +135,26 @@ impl Image {
         Ok(())
     }
 
-    /// Adds the binary as `/usr/bin/luc` and process 1.
+    /// Adds LUC's programs to `/usr/bin`; `luc-lab` is process 1.
     ///
     /// # Errors
-    /// The binary cannot be read or is not statically linked.
-    pub fn add_binary(&mut self, path: &Path) -> Result<()> {
+    /// A program cannot be read or is not statically linked.
+    pub fn add_luc(&mut self, programs: &Programs) -> Result<()> {
+        self.add_static("usr/bin/luc", &programs.luc)?;
+        self.add_static("usr/bin/luc-lab", &programs.luc_lab)?;
+        self.link("init", "usr/bin/luc-lab");
+        Ok(())
+    }
+
+    fn add_static(&mut self, guest_path: &str, path: &Path) -> Result<()> {
         let data = fs::read(path).map_err(LabError::io("read", path))?;
         if !libraries(path)?.is_empty() {
             return Err(LabError::bad_input(
-                format!("binary {}", path.display()),
+                format!("program {}", path.display()),
                 "it must be statically linked to run in the guest; build it with -C target-feature=+crt-static",
             ));
         }
-        self.file("usr/bin/luc", 0o755, without_debug_info(path, data));
-        self.link("init", "usr/bin/luc");
+        self.file(guest_path, 0o755, without_debug_info(path, data));
         Ok(())
     }
 

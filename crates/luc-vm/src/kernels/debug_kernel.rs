@@ -418,7 +418,7 @@ mod tests {
             let error = find(&cache, spec).unwrap_err();
             assert!(error.is_missing_prerequisite());
             let text = error.to_string();
-            let command = format!("luc lab debug-kernel {}", spec.name);
+            let command = format!("luc-lab debug-kernel {}", spec.name);
             assert!(text.contains(&command) && !text.contains('\n'), "{text}");
         }
     }

@@ -30,8 +30,8 @@ use luc_base::summary;
 
 #[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[command(after_help = "Examples:\n\
-    \x20 luc bench burst /srv/scratch\n\
-    \x20 luc bench burst --threads 16 --spread-us 400 /srv/scratch")]
+    \x20 luc-lab bench burst /srv/scratch\n\
+    \x20 luc-lab bench burst --threads 16 --spread-us 400 /srv/scratch")]
 pub struct Burst {
     #[command(flatten)]
     #[serde(flatten)]

@@ -23,8 +23,8 @@ use luc_base::{Mean, Recorder};
 /// dominates; nothing is removed before the end.
 #[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[command(after_help = "Examples:\n\
-    \x20 luc bench create-fsync --threads 16 /srv/scratch\n\
-    \x20 luc bench create-fsync --threads 64 --ops 100 --json --dir /srv/scratch")]
+    \x20 luc-lab bench create-fsync --threads 16 /srv/scratch\n\
+    \x20 luc-lab bench create-fsync --threads 64 --ops 100 --json --dir /srv/scratch")]
 pub struct CreateFsync {
     #[command(flatten)]
     #[serde(flatten)]

@@ -27,8 +27,8 @@ use crate::{Result, Stop, WorkloadError};
 /// waits short.
 #[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[command(after_help = "Examples:\n\
-    \x20 luc bench fsync-cost /srv/scratch\n\
-    \x20 luc bench fsync-cost --ops 1000 /srv/scratch")]
+    \x20 luc-lab bench fsync-cost /srv/scratch\n\
+    \x20 luc-lab bench fsync-cost --ops 1000 /srv/scratch")]
 pub struct FsyncCost {
     #[command(flatten)]
     #[serde(flatten)]

@@ -34,8 +34,8 @@ use luc_base::Recorder;
 /// become slow.
 #[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[command(after_help = "Examples:\n\
-    \x20 luc bench fsync-storm --rate-per-s 500 /srv/scratch\n\
-    \x20 luc bench fsync-storm --burst 16 --period-ms 100 /srv/scratch")]
+    \x20 luc-lab bench fsync-storm --rate-per-s 500 /srv/scratch\n\
+    \x20 luc-lab bench fsync-storm --burst 16 --period-ms 100 /srv/scratch")]
 pub struct FsyncStorm {
     #[command(flatten)]
     #[serde(flatten)]

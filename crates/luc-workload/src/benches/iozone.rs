@@ -34,8 +34,8 @@ use luc_base::summary;
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(clippy::struct_excessive_bools)] // each is an option of its own
 #[command(after_help = "Examples:\n\
-    \x20 luc bench iozone -e -c /srv/scratch\n\
-    \x20 luc bench iozone -t 16 -s 16m -r 4k -e /srv/scratch")]
+    \x20 luc-lab bench iozone -e -c /srv/scratch\n\
+    \x20 luc-lab bench iozone -t 16 -s 16m -r 4k -e /srv/scratch")]
 pub struct Iozone {
     #[command(flatten)]
     #[serde(flatten)]

@@ -29,8 +29,8 @@ const STEPS: [Step; 3] = [Step::Create, Step::Stat, Step::Unlink];
 /// spread evenly over the directories of the tree, those of its root included.
 #[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[command(after_help = "Examples:\n\
-    \x20 luc bench mdtest --fsync /srv/scratch\n\
-    \x20 luc bench mdtest -n 1000 --depth 2 --branches 4 /srv/scratch")]
+    \x20 luc-lab bench mdtest --fsync /srv/scratch\n\
+    \x20 luc-lab bench mdtest -n 1000 --depth 2 --branches 4 /srv/scratch")]
 pub struct Mdtest {
     #[command(flatten)]
     #[serde(flatten)]

@@ -28,8 +28,8 @@ use crate::{Latency, Result, Stop};
 #[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(clippy::struct_excessive_bools)] // each is an option of its own
 #[command(after_help = "Examples:\n\
-    \x20 luc bench metarates --procs 16 --files 16 /srv/scratch\n\
-    \x20 luc bench metarates --create --stat --utime --unique-dirs /srv/scratch")]
+    \x20 luc-lab bench metarates --procs 16 --files 16 /srv/scratch\n\
+    \x20 luc-lab bench metarates --create --stat --utime --unique-dirs /srv/scratch")]
 pub struct Metarates {
     #[command(flatten)]
     #[serde(flatten)]

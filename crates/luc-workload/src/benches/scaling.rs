@@ -28,8 +28,8 @@ use crate::{Result, Stop, WorkloadError};
 /// make N times the calls of one unless they contend for memory.
 #[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[command(after_help = "Examples:\n\
-    \x20 luc bench scaling /srv/scratch\n\
-    \x20 luc bench scaling --threads 1,16 --seconds 5 /srv/scratch")]
+    \x20 luc-lab bench scaling /srv/scratch\n\
+    \x20 luc-lab bench scaling --threads 1,16 --seconds 5 /srv/scratch")]
 pub struct Scaling {
     #[command(flatten)]
     #[serde(flatten)]

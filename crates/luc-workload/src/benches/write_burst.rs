@@ -26,8 +26,8 @@ use luc_base::summary;
 
 #[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[command(after_help = "Examples:\n\
-    \x20 luc bench write-burst /srv/scratch\n\
-    \x20 luc bench write-burst --pieces 16 --piece-bytes 1024 /srv/scratch")]
+    \x20 luc-lab bench write-burst /srv/scratch\n\
+    \x20 luc-lab bench write-burst --pieces 16 --piece-bytes 1024 /srv/scratch")]
 pub struct WriteBurst {
     #[command(flatten)]
     #[serde(flatten)]

@@ -25,8 +25,8 @@ use luc_base::Recorder;
 /// writes the writer truncates it to nothing, which is neither timed nor counted.
 #[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[command(after_help = "Examples:\n\
-    \x20 luc bench write-delay /srv/scratch\n\
-    \x20 luc bench write-delay --writers 16 --fsync-streams 4 /srv/scratch")]
+    \x20 luc-lab bench write-delay /srv/scratch\n\
+    \x20 luc-lab bench write-delay --writers 16 --fsync-streams 4 /srv/scratch")]
 pub struct WriteDelay {
     #[command(flatten)]
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! An engine for workload files in Filebench's language: `luc bench run`.
+//! An engine for workload files in Filebench's language: `luc-lab bench run`.
 //!
 //! It runs a [`Plan`](luc_wml::plan::Plan) as Filebench 1.5 does, down to which entry an operation
 //! takes, when sizes are drawn, and what counts as an operation. It differs in these points:

@@ -14,7 +14,7 @@ pub enum AioWait {
     Half,
 }
 
-/// Arguments of `luc bench run`, apart from the file and its variables.
+/// Arguments of `luc-lab bench run`, apart from the file and its variables.
 #[derive(Args, Clone, Debug, PartialEq)]
 #[expect(
     clippy::struct_excessive_bools,

@@ -6,11 +6,11 @@ use std::time::Duration;
 use clap::ValueHint;
 use luc_host::{kernel, sysfs};
 
-use crate::Context;
-use crate::exit::{Code, Failure};
 use crate::trying::guarding::Guarding;
 use crate::trying::{before, wait};
-use crate::verb::{Interrupt, Verb};
+use luc_cli::Context;
+use luc_cli::exit::{Code, Failure};
+use luc_cli::verb::{Interrupt, Verb};
 
 /// Keep LUC on unless it is shown to do harm
 ///

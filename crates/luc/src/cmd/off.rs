@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use luc_host::sysfs::{self, Attached};
 use luc_host::{HostError, journal, module};
 
-use crate::Context;
-use crate::exit::Failure;
 use crate::trying::before;
-use crate::units;
-use crate::verb::{Interrupt, Verb};
+use luc_cli::Context;
+use luc_cli::exit::Failure;
+use luc_cli::units;
+use luc_cli::verb::{Interrupt, Verb};
 
 /// Switch LUC off and run the file system as the kernel would
 ///

@@ -9,12 +9,12 @@ use luc_host::sysfs::{self, Attached};
 use luc_host::{HostError, kernel, module, stack};
 
 use super::status;
-use crate::Context;
-use crate::exit::Failure;
-use crate::help;
 use crate::trying::before;
-use crate::units;
-use crate::verb::{Interrupt, Verb};
+use luc_cli::Context;
+use luc_cli::exit::Failure;
+use luc_cli::help;
+use luc_cli::units;
+use luc_cli::verb::{Interrupt, Verb};
 
 /// Switch LUC on for a file system
 ///

@@ -6,10 +6,10 @@ use luc_host::watching::Watching;
 use luc_host::{kernel, preconditions, sysfs};
 use serde::Serialize;
 
-use crate::Context;
-use crate::exit::{Code, Failure};
-use crate::units;
-use crate::verb::Verb;
+use luc_cli::Context;
+use luc_cli::exit::{Code, Failure};
+use luc_cli::units;
+use luc_cli::verb::Verb;
 
 /// Tell whether this machine can run LUC, what can be watched on it, and what is missing
 ///
@@ -73,7 +73,7 @@ impl Verb for Args {
                 watching: &watching,
                 journals: rows,
             };
-            super::print_json(context, &report)?;
+            context.print_json(&report)?;
         } else {
             print_checks(context, &checks)?;
             writeln!(context.out, "\nto watch this machine:")?;

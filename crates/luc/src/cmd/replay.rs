@@ -7,11 +7,11 @@ use luc_control::replay::{Replay, Summary};
 use luc_trace::{Entry, Reader};
 use serde_json::json;
 
-use super::trace::read;
-use crate::Context;
-use crate::exit::{Code, Failure};
-use crate::units::{count, counted};
-use crate::verb::Verb;
+use luc_cli::Context;
+use luc_cli::exit::{Code, Failure};
+use luc_cli::recordings;
+use luc_cli::units::{count, counted};
+use luc_cli::verb::Verb;
 
 /// Replay recorded decisions and compare them bit for bit
 ///
@@ -34,8 +34,8 @@ pub struct Args {
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let shown = self.file.display().to_string();
-        let unreadable = |why: String| read::unreadable(&self.file, why);
-        let source = read::open(&self.file)?;
+        let unreadable = |why: String| recordings::unreadable(&self.file, why);
+        let source = recordings::open(&self.file)?;
         let mut reader = Reader::new(source).map_err(|error| unreadable(error.to_string()))?;
         let mut replay = Replay::default();
         for entry in reader.by_ref() {
@@ -143,5 +143,5 @@ fn print_json<R: BufRead>(
         "losses": summary.losses,
         "lost_events": summary.lost_events,
     });
-    super::print_json(context, &report)
+    context.print_json(&report)
 }

@@ -7,11 +7,11 @@ use luc_host::sysfs::{self, Attached};
 use luc_host::{HostError, System};
 use serde_json::{Value, json};
 
-use crate::Context;
-use crate::exit::Failure;
 use crate::trying::before;
-use crate::verb::Verb;
-use crate::{help, units};
+use luc_cli::Context;
+use luc_cli::exit::Failure;
+use luc_cli::verb::Verb;
+use luc_cli::{help, units};
 
 /// Show or change the knobs of a file system
 ///
@@ -98,7 +98,7 @@ impl Verb for Args {
                 (said, policy_json(sysfs::policy(system, &attached)))
             };
             if self.json {
-                return super::print_json(context, &[row]);
+                return context.print_json(&[row]);
             }
             return Ok(writeln!(context.out, "{said}")?);
         }
@@ -115,7 +115,7 @@ impl Verb for Args {
         if self.json {
             let first = policy.map(policy_json).into_iter();
             let rows = values.iter().map(|(knob, value)| as_json(knob, *value));
-            return super::print_json(context, &first.chain(rows).collect::<Vec<_>>());
+            return context.print_json(&first.chain(rows).collect::<Vec<_>>());
         }
         let first = policy.map(|name| {
             [

@@ -11,15 +11,15 @@ use luc_host::sysfs::{self, Attached};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::Context;
-use crate::exit::Failure;
-use crate::help;
 use crate::means::ByMeans;
 use crate::sample::{Sampler, Snapshot};
 use crate::trying::standing::Standing;
-use crate::units;
-use crate::units::{UNKNOWN, count, interval, known, known_time, many, ratio, share};
-use crate::verb::Verb;
+use luc_cli::Context;
+use luc_cli::exit::Failure;
+use luc_cli::help;
+use luc_cli::units;
+use luc_cli::units::{UNKNOWN, count, interval, known, known_time, many, ratio, share};
+use luc_cli::verb::Verb;
 
 /// Show what LUC does and what it has seen
 ///
@@ -166,7 +166,7 @@ impl Verb for Args {
                 file_systems: statuses,
                 live: interval,
             };
-            return super::print_json(context, &report);
+            return context.print_json(&report);
         }
         if statuses.is_empty() {
             let line = if sysfs::loaded(system) {

@@ -18,9 +18,9 @@ use luc_host::journal::{self, Journal};
 use luc_host::{System, kernel, process, sysfs};
 use luc_trace::{Process, Unseen, printable};
 
-use crate::exit::Failure;
 use crate::means::ByMeans;
 use crate::tracer;
+use luc_cli::exit::Failure;
 
 pub use reading::{JournalReading, ModuleReading, ProcessReading, Reading};
 #[cfg(test)]

@@ -12,8 +12,8 @@ use luc_host::{HostError, Machine, System, module};
 
 use super::notes::{self, Before, Claim, Of, To};
 use super::subject::MODE;
-use crate::Context;
-use crate::exit::Failure;
+use luc_cli::Context;
+use luc_cli::exit::Failure;
 
 impl Before {
     /// Restores LUC's state. If LUC is off by now, this only unloads the trial's module.

@@ -10,8 +10,8 @@ use super::before;
 use super::notes::{self, Claim, Of, To};
 use super::subject::OnHost;
 use super::{now, seed};
-use crate::exit::{Code, Failure};
-use crate::units;
+use luc_cli::exit::{Code, Failure};
+use luc_cli::units;
 
 /// Time between two attempts to take the turn: a guard resumes within 1 s after a trial.
 const TURN: Duration = Duration::from_secs(1);

@@ -10,9 +10,9 @@ use luc_guard::Totals;
 use luc_host::System;
 use luc_host::sysfs::{self, Attached};
 
-use crate::exit::Failure;
 use crate::means::ByMeans;
 use crate::sample::Sampler;
+use luc_cli::exit::Failure;
 
 /// Totals at one moment; `None` if not seen.
 #[derive(Clone, Debug, Default)]

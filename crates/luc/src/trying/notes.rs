@@ -17,7 +17,7 @@ use luc_host::{HostError, System, plain};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
-use crate::exit::Failure;
+use luc_cli::exit::Failure;
 
 /// Folder of these files.
 pub const DIR: &str = "/run/luc";

@@ -8,7 +8,7 @@ use luc_host::sysfs::{self, Attached};
 use serde::Serialize;
 
 use super::notes::{self, Of};
-use crate::units;
+use luc_cli::units;
 
 /// The state of LUC under a guard.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -10,7 +10,7 @@ use luc_host::{HostError, System};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 
 use super::meter::{Meter, Sums};
-use crate::exit::Failure;
+use luc_cli::exit::Failure;
 
 pub const MODE: &str = "mode";
 

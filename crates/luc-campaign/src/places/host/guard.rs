@@ -330,7 +330,7 @@ fn put_back(locked: &mut Locked, before: &Before) -> Result<PutBack> {
     if let Some(why) = refused {
         return Err(CampaignError::Unavailable {
             place: "host".into(),
-            why: format!("cannot restore {why}; `luc campaign restore` tries again"),
+            why: format!("cannot restore {why}; `luc-lab campaign restore` tries again"),
         });
     }
     remove_folder(&before.folder);

@@ -1,4 +1,4 @@
-//! `luc bench run`: workload files in Filebench's language.
+//! `luc-lab bench run`: workload files in Filebench's language.
 //!
 //! The engine's own parts decide what a thread does next: random numbers, rotors of filesets, the
 //! layout of trees, and what flowops share. This module makes its calls, as operations of a
@@ -173,12 +173,12 @@ fn refuse(load: &FileLoad) -> Result<(), SimError> {
         let (name, kind) = (&flowop.name, flowop.kind);
         if !is_there {
             return refused(format!(
-                "flowop {name}: the simulator has no {kind}; run it with luc bench"
+                "flowop {name}: the simulator has no {kind}; run it with luc-lab bench"
             ));
         }
         if flowop.op.target().is_some_and(|it| it.flags.direct_io) {
             return refused(format!(
-                "flowop {name}: the simulator has no directio; run it with luc bench"
+                "flowop {name}: the simulator has no directio; run it with luc-lab bench"
             ));
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! On a disk such as `4ms:1` each request takes 4 ms, one request at once, and there is no cache to
 //! flush; a commit is two requests one after the other, its blocks and its commit record. The
-//! others are presets of `luc lab disks`.
+//! others are presets of `luc-lab disks`.
 
 /// Answers of the doctor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ const fn case(
 const TINY_JOURNAL: &[&str] = &["-J", "size=4"];
 
 /// Fewer files than a disk of 1 GiB has inodes.
-const CREATE_STORM: &str = "while :; do luc bench metarates --procs 8 --files 4000 --unique-dirs --no-fsync --dir /mnt/0; done";
+const CREATE_STORM: &str = "while :; do luc-lab bench metarates --procs 8 --files 4000 --unique-dirs --no-fsync --dir /mnt/0; done";
 
 pub const CASES: &[Case] = &[
     // Debian 12's kernel.
@@ -104,17 +104,17 @@ pub const CASES: &[Case] = &[
         "sync_16_threads",
         "1ms:8",
         SyncDelays,
-        "luc bench create-fsync --threads 16 --seconds 99 /mnt/0",
+        "luc-lab bench create-fsync --threads 16 --seconds 99 /mnt/0",
         "16 threads that sync nothing but metadata, and a thread that comes back early asks while the others' commit runs",
     ),
     Case {
-        measure: "luc bench write-delay --seconds 2 --json /mnt/0",
+        measure: "luc-lab bench write-delay --seconds 2 --json /mnt/0",
         ..case(
             "6.1",
             "writes_48_writers",
             "4ms:1",
             WriteDelays,
-            "luc bench write-delay --seconds 99 /mnt/0",
+            "luc-lab bench write-delay --seconds 99 /mnt/0",
             "48 writers append, sharing bitmaps and inode blocks with one stream of commits of 8 ms",
         )
     },
@@ -123,7 +123,7 @@ pub const CASES: &[Case] = &[
         "writes_slow_disk",
         "hdd-7200-wc-off",
         WriteDelays,
-        "luc bench write-delay --writers 16 --think-us 500 --seconds 99 /mnt/0",
+        "luc-lab bench write-delay --writers 16 --think-us 500 --seconds 99 /mnt/0",
         "16 writers that seldom wait share their metadata with a stream of commits on a rotating \
          disk without a write cache: each block of a commit takes milliseconds",
     ),
@@ -140,7 +140,7 @@ pub const CASES: &[Case] = &[
         "device_one_thread",
         "4ms:1",
         Device,
-        "luc bench create-fsync --threads 1 --seconds 99 /mnt/0",
+        "luc-lab bench create-fsync --threads 1 --seconds 99 /mnt/0",
         "one thread: no commit but its own, and that is two requests of 4 ms",
     ),
     case(
@@ -170,13 +170,13 @@ pub const CASES: &[Case] = &[
     ),
     // Debian 13's kernel.
     Case {
-        measure: "luc bench create-fsync --threads 4 --seconds 2 --json /mnt/0",
+        measure: "luc-lab bench create-fsync --threads 4 --seconds 2 --json /mnt/0",
         ..case(
             "6.12",
             "sync_4_threads",
             "4ms:1",
             SyncDelays,
-            "luc bench create-fsync --threads 4 --seconds 99 /mnt/0",
+            "luc-lab bench create-fsync --threads 4 --seconds 99 /mnt/0",
             "4 threads that sync nothing but metadata: two convoys that take turns",
         )
     },
@@ -185,7 +185,7 @@ pub const CASES: &[Case] = &[
         "sync_hdd",
         "hdd-7200",
         SyncDelays,
-        "luc bench create-fsync --threads 8 --seconds 99 /mnt/0",
+        "luc-lab bench create-fsync --threads 8 --seconds 99 /mnt/0",
         "8 threads that sync nothing but metadata, on a disk that turns",
     ),
     case(
@@ -193,7 +193,7 @@ pub const CASES: &[Case] = &[
         "sync_random_arrivals",
         "4ms:1",
         SyncDelays,
-        "luc bench fsync-storm --rate-per-s 150 --seconds 99 --dir /mnt/0",
+        "luc-lab bench fsync-storm --rate-per-s 150 --seconds 99 --dir /mnt/0",
         "syncs at random moments, 150 per second: commits of 8 ms run nearly always, so most come while one runs",
     ),
     case(
@@ -201,7 +201,7 @@ pub const CASES: &[Case] = &[
         "writes_beside_syncs",
         "4ms:1",
         WriteDelays,
-        "luc bench write-delay --seconds 99 /mnt/0",
+        "luc-lab bench write-delay --seconds 99 /mnt/0",
         "as on 6.1, where writers sleep in another function",
     ),
     case(
@@ -209,7 +209,7 @@ pub const CASES: &[Case] = &[
         "data_4_writers",
         "cloud-volume",
         DataFlush,
-        "luc bench create-fsync --threads 4 --bytes 1048576 --seconds 99 /mnt/0",
+        "luc-lab bench create-fsync --threads 4 --bytes 1048576 --seconds 99 /mnt/0",
         "4 threads share 131 MB/s for 1 MiB each: 32 ms of data before a commit of 2 ms",
     ),
     case(
@@ -217,7 +217,7 @@ pub const CASES: &[Case] = &[
         "device_hdd_appends",
         "hdd-7200",
         Device,
-        "luc bench fsync-storm --threads 1 --burst 1 --period-ms 1 --spread-us 0 --op append --bytes 100 --seconds 99 --drain-s 0 --dir /mnt/0",
+        "luc-lab bench fsync-storm --threads 1 --burst 1 --period-ms 1 --spread-us 0 --op append --bytes 100 --seconds 99 --drain-s 0 --dir /mnt/0",
         "one thread appends 100 bytes and syncs, over and over: no commit but its own",
     ),
     case(
@@ -259,7 +259,7 @@ pub const CASES: &[Case] = &[
         "sync_metarates",
         "hdd-7200",
         SyncDelays,
-        "luc bench metarates --procs 8 --files 100000 --dir /mnt/0",
+        "luc-lab bench metarates --procs 8 --files 100000 --dir /mnt/0",
         "8 processes make and sync files, on a disk that turns",
     ),
     case(
@@ -267,7 +267,7 @@ pub const CASES: &[Case] = &[
         "sync_varmail",
         "sata-ssd",
         SyncDelays,
-        "luc bench run varmail --seconds 99 --dir /mnt/0",
+        "luc-lab bench run varmail --seconds 99 --dir /mnt/0",
         "16 threads of a mail server sync small files on a disk whose flush takes most of a commit",
     ),
     case(
@@ -275,7 +275,7 @@ pub const CASES: &[Case] = &[
         "writes_touch_shared",
         "1ms:8",
         WriteDelays,
-        "luc bench write-delay --writers 32 --seconds 99 /mnt/0",
+        "luc-lab bench write-delay --writers 32 --seconds 99 /mnt/0",
         "32 writers append, sharing bitmaps and inode blocks with one stream of commits of 2 ms",
     ),
     case(
@@ -283,7 +283,7 @@ pub const CASES: &[Case] = &[
         "data_iozone",
         "sata-ssd",
         DataFlush,
-        "while :; do luc bench iozone --threads 4 --size 4m --record 256k --fsync --no-stonewall --dir /mnt/0; done",
+        "while :; do luc-lab bench iozone --threads 4 --size 4m --record 256k --fsync --no-stonewall --dir /mnt/0; done",
         "4 files of 4 MiB at 534 MB/s are 32 ms of data, and commits of 2 ms",
     ),
     case(
@@ -291,7 +291,7 @@ pub const CASES: &[Case] = &[
         "device_beside_a_reader",
         "1ms:8",
         Device,
-        "d=$(sed -n 's, /mnt/0 .*,,p' /proc/mounts); while :; do dd if=$d of=/dev/null bs=1M iflag=direct 2> /dev/null; done & luc bench create-fsync --threads 1 --seconds 99 /mnt/0",
+        "d=$(sed -n 's, /mnt/0 .*,,p' /proc/mounts); while :; do dd if=$d of=/dev/null bs=1M iflag=direct 2> /dev/null; done & luc-lab bench create-fsync --threads 1 --seconds 99 /mnt/0",
         "one thread syncs, no commit but its own, and others read the disk as fast as it gives",
     ),
     case(
@@ -308,7 +308,7 @@ pub const CASES: &[Case] = &[
         "quiet_logger",
         "nvme-plp",
         NoPressure,
-        "luc bench fsync-storm --threads 2 --rate-per-s 50 --op append --seconds 99 --dir /mnt/0",
+        "luc-lab bench fsync-storm --threads 2 --rate-per-s 50 --op append --seconds 99 --dir /mnt/0",
         "50 syncs per second of 0.1 ms each, on a disk that need not flush",
     ),
     case(

@@ -1,5 +1,5 @@
 //! Power cuts: nothing is lost while LUC is switched on and off, and a module that is broken on
-//! purpose is caught. `luc lab torture` makes such cuts by the thousand.
+//! purpose is caught. `luc-lab torture` makes such cuts by the thousand.
 
 mod broken;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use clap::Parser as _;
 use libtest_mimic::Trial;
 use luc_report::torture::{Torture, TortureArgs, torture};
 use luc_report::{Quiet, ReportError, StockLab};
-use luc_systest::{Outcome, Trouble, check, luc_binary, root, test, tests_on_every};
+use luc_systest::{Outcome, Trouble, check, lab_binary, root, test, tests_on_every};
 
 /// Host time that a sound module may take, seconds; it takes a tenth, a minute or two.
 const SOUND_LIMIT_S: u64 = 1200;
@@ -60,7 +60,7 @@ fn cut(
     ];
     let args = Cli::parse_from(words).torture;
     let lab = StockLab {
-        binary: Some(luc_binary()),
+        luc_lab: Some(lab_binary()),
         source,
         limit_s,
     };

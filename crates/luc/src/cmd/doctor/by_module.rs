@@ -15,10 +15,12 @@ use serde::Serialize;
 
 use super::{Args, Examined, facts, luc_of, print};
 use crate::cmd::trace::module_events::ModuleEvents;
-use crate::exit::Failure;
-use crate::progress::Bar;
-use crate::units::counted;
-use crate::{Context, tracer};
+use luc_cli::Context;
+use luc_cli::exit::Failure;
+use luc_cli::progress::Bar;
+use luc_cli::units::counted;
+
+use crate::tracer;
 
 /// Size of each processor's buffer for the module's events, KiB.
 const BUFFER_KIB: u32 = 16_384;
@@ -217,7 +219,7 @@ fn tell(
             lines_lost,
             file_systems: examined,
         };
-        crate::cmd::print_json(context, &report)?;
+        context.print_json(&report)?;
     } else {
         print(
             examined.iter().map(|one| render_glimpse(&one.judged)),

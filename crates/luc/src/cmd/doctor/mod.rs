@@ -17,12 +17,12 @@ use luc_trace::{Header, Trace};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::trace::read::recording;
-use crate::Context;
-use crate::exit::{Code, Failure};
 use crate::means::ByMeans;
 use crate::tracer;
-use crate::verb::{Interrupt, Verb};
+use luc_cli::Context;
+use luc_cli::exit::{Code, Failure};
+use luc_cli::recordings::recording;
+use luc_cli::verb::{Interrupt, Verb};
 
 /// Tell whether journal commits cost time, which kind, and what would help
 ///
@@ -156,7 +156,7 @@ fn tell(
                 .map(Examined::json)
                 .collect::<Result<_, _>>()?,
         };
-        super::print_json(context, &report)?;
+        context.print_json(&report)?;
     } else {
         print(examined.iter().map(|one| render(&one.judged)), context)?;
     }

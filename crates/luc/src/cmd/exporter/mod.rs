@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use clap::ValueHint;
 use luc_host::System;
 
-use crate::Context;
-use crate::exit::Failure;
 use crate::means::ByMeans;
 use crate::sample::Sampler;
-use crate::units::interval;
-use crate::verb::{Interrupt, Verb};
+use luc_cli::Context;
+use luc_cli::exit::Failure;
+use luc_cli::units::interval;
+use luc_cli::verb::{Interrupt, Verb};
 
 /// Serve the numbers of `luc top` to Prometheus
 ///
@@ -41,8 +41,8 @@ pub struct Args {
         conflicts_with_all = ["textfile", "once"]
     )]
     listen: SocketAddr,
-    /// Write this file instead; `node_exporter` wants a name that ends in .prom. It is removed at the end,
-    /// so that nobody takes old numbers for new ones
+    /// Write this file instead; `node_exporter` wants a name that ends in .prom. It is removed at
+    /// the end, so that nobody takes old numbers for new ones
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     textfile: Option<PathBuf>,
     /// How often the file is written, 0.2 to 3600

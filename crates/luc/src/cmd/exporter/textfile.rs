@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use luc_host::{HostError, plain};
 
-use crate::exit::Failure;
+use luc_cli::exit::Failure;
 
 /// Replaces the file's content with `text`.
 ///

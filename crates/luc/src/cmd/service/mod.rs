@@ -16,11 +16,11 @@ use luc_host::{HostError, module};
 use luc_service::{Action, Config, Memory, Seen, Source, config, keep};
 use machine::{Changes, Mounts};
 
-use crate::Context;
-use crate::exit::{Code, Failure};
 use crate::trying::guarding::Guarding;
 use crate::trying::now;
-use crate::verb::{Interrupt, Verb};
+use luc_cli::Context;
+use luc_cli::exit::{Code, Failure};
+use luc_cli::verb::{Interrupt, Verb};
 
 /// Keep LUC on as `/etc/luc/luc.toml` says, across boots
 ///

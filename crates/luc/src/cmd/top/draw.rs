@@ -8,7 +8,7 @@ use ratatui::widgets::{Cell, Clear, Paragraph, Row, Sparkline, Table, TableState
 
 use super::state::{Point, Sort, State};
 use super::text::{self, JOURNAL_HEADS, PROCESS_HEADS};
-use crate::units::{counted, duration};
+use luc_cli::units::{counted, duration};
 
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const HEAD: Style = Style::new().add_modifier(Modifier::REVERSED);

@@ -20,13 +20,13 @@ use luc_host::{HostError, System, sysfs};
 use self::draw::draw;
 use self::state::{Action, Event, State};
 use self::terminal::{Input, Screen};
-use crate::Context;
-use crate::exit::Failure;
 use crate::means::ByMeans;
-use crate::progress::Bar;
 use crate::sample::{Sampler, Snapshot};
-use crate::units::interval;
-use crate::verb::{Interrupt, Verb};
+use luc_cli::Context;
+use luc_cli::exit::Failure;
+use luc_cli::progress::Bar;
+use luc_cli::units::interval;
+use luc_cli::verb::{Interrupt, Verb};
 
 /// Watch journals and the processes that wait for them, live
 ///
@@ -99,7 +99,7 @@ fn once(args: &Args, context: &mut Context) -> Result<(), Failure> {
     let sampler = Sampler::new("top", None, args.by, context.system)?;
     let snapshot = args.chosen(one_interval(sampler, args.interval, context)?);
     if args.json {
-        return super::print_json(context, &snapshot);
+        return context.print_json(&snapshot);
     }
     Ok(text::print(&snapshot, context.out)?)
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::sample::{JournalSample, LucSample, ProcessSample, Snapshot, reason_text};
-use crate::units::{UNKNOWN, counted, duration, known_time, rounded, table};
+use luc_cli::units::{UNKNOWN, counted, duration, known_time, rounded, table};
 
 /// A rate or a ratio with about three significant digits.
 pub fn rate(value: f64) -> String {

@@ -14,13 +14,12 @@ use serde_json::{Value, json};
 use super::during::{during, hand_on};
 use super::failed;
 use super::watch::{Watch, attach};
-use crate::Context;
-use crate::cmd::print_json;
-use crate::exit::Failure;
 use crate::losses::Causes;
 use crate::tracer::untraceable;
-use crate::units::{count, counted, known, known_time};
-use crate::verb::{Interrupt, Verb};
+use luc_cli::Context;
+use luc_cli::exit::Failure;
+use luc_cli::units::{count, counted, known, known_time};
+use luc_cli::verb::{Interrupt, Verb};
 
 /// Count syncs, commits and waits, and print sums and quantiles
 ///
@@ -132,7 +131,7 @@ fn tell(
             "file_systems": answers.iter().map(Answer::to_json).collect::<Vec<_>>(),
             "processes": processes.iter().map(|one| process_json(one, &unseen)).collect::<Vec<_>>(),
         });
-        print_json(&mut to, &report)?;
+        to.print_json(&report)?;
     } else {
         for answer in answers {
             answer.print(to.out)?;

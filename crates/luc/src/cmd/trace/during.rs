@@ -10,9 +10,9 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Signal;
 
 use super::failed;
-use crate::Context;
-use crate::exit::Failure;
-use crate::progress::Bar;
+use luc_cli::Context;
+use luc_cli::exit::Failure;
+use luc_cli::progress::Bar;
 
 /// How often to check whether a command has ended if its end cannot be waited for.
 const LOOK: Duration = Duration::from_millis(20);

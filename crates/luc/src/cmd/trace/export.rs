@@ -9,10 +9,10 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use luc_trace::export::{FORMATS, Format};
 
 use super::failed;
-use super::read::{note_unseen, recording};
-use crate::Context;
-use crate::exit::Failure;
-use crate::verb::Verb;
+use luc_cli::Context;
+use luc_cli::exit::Failure;
+use luc_cli::recordings::{note_unseen, recording};
+use luc_cli::verb::Verb;
 
 /// Convert a recording to another program's format
 #[derive(Debug, clap::Args)]

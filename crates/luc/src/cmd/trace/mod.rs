@@ -6,7 +6,6 @@ mod export;
 mod model;
 pub(crate) mod module_events;
 mod rank;
-pub mod read;
 mod record;
 mod slow;
 mod spans;
@@ -16,8 +15,8 @@ mod watch;
 
 use luc_host::{plain, sysfs};
 
-use crate::exit::Failure;
-use crate::verb::verbs;
+use luc_cli::exit::Failure;
+use luc_cli::verb::verbs;
 
 verbs! {
     /// Record what file systems, their journals and LUC do

@@ -8,12 +8,11 @@ use luc_model::comparison::{Comparison, DELAY_US, FileSystem, Rules, WriteDelays
 use luc_model::foretold::Rates;
 use luc_model::{CreationRate, SetSummary, Times};
 
-use super::read::{self, recording, unreadable};
-use crate::Context;
-use crate::cmd::print_json;
-use crate::exit::Failure;
-use crate::units::{counted, duration, known, percent, rounded, table};
-use crate::verb::Verb;
+use luc_cli::Context;
+use luc_cli::exit::Failure;
+use luc_cli::recordings::{self, recording, unreadable};
+use luc_cli::units::{counted, duration, known, percent, rounded, table};
+use luc_cli::verb::Verb;
 
 /// Compare the analytical model with a recording, and tell what gain to expect from LUC
 ///
@@ -29,7 +28,7 @@ pub struct Args {
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// Use only what began in the last seconds of the recording
-    #[arg(long, value_name = "SECONDS", value_parser = read::seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = recordings::seconds)]
     last_s: Option<f64>,
     /// Fixed delay of one of the rules: a commit starts when no sync has come for this long
     #[arg(long, value_name = "US", default_value_t = DELAY_US, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
@@ -43,16 +42,16 @@ impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let mut trace = recording(&self.file, context)?;
         if let Some(seconds) = self.last_s {
-            read::keep_last(&mut trace, seconds, &self.file)?;
+            recordings::keep_last(&mut trace, seconds, &self.file)?;
         }
         if trace.spans.is_empty() {
             let why = "holds no operation and no commit; the model needs a recording of the tracer";
             return Err(unreadable(&self.file, why.to_owned()));
         }
-        read::note_unseen(&trace, &self.file, context)?;
+        recordings::note_unseen(&trace, &self.file, context)?;
         let answer = Comparison::of(&trace, self.delay_us);
         if self.json {
-            return print_json(context, &answer);
+            return context.print_json(&answer);
         }
         for (place, file_system) in answer.file_systems.iter().enumerate() {
             if place > 0 {

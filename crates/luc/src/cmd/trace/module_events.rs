@@ -7,7 +7,7 @@ use luc_host::{HostError, System, kernel, sysfs};
 
 use super::failed;
 use super::tape::Tape;
-use crate::exit::Failure;
+use luc_cli::exit::Failure;
 
 /// A tracefs instance that is being read line by line.
 pub struct ModuleEvents {

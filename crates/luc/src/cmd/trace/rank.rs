@@ -11,12 +11,11 @@ use luc_model::{CauseError, Causes, Observed, Quantities, Throughput, rank};
 use luc_trace::{SpanKind, Trace};
 use serde::Serialize;
 
-use super::read::{note_unseen, recording, unreadable};
-use crate::Context;
-use crate::cmd::print_json;
-use crate::exit::Failure;
-use crate::units::{counted, percent, rounded, table};
-use crate::verb::Verb;
+use luc_cli::Context;
+use luc_cli::exit::Failure;
+use luc_cli::recordings::{note_unseen, recording, unreadable};
+use luc_cli::units::{counted, percent, rounded, table};
+use luc_cli::verb::Verb;
 
 /// The measure of throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -116,7 +115,7 @@ impl Verb for Args {
             recordings,
         };
         if self.json {
-            return print_json(context, &report);
+            return context.print_json(&report);
         }
         print_runs(&report, context)?;
         print_quantities(&report.recordings, context)?;

@@ -14,10 +14,10 @@ use super::module_events::ModuleEvents;
 use super::spans::Spans;
 use super::tape::{BUFFER_KIB_MAX, Tape};
 use super::watch::{Watch, attach};
-use crate::Context;
-use crate::exit::Failure;
 use crate::tracer::{PAUSE, untraceable};
-use crate::verb::{Interrupt, Verb};
+use luc_cli::Context;
+use luc_cli::exit::Failure;
+use luc_cli::verb::{Interrupt, Verb};
 
 /// Where a recording comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -49,8 +49,8 @@ pub struct Args {
     /// Time to record
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: Option<u64>,
-    /// Buffers between kernel and program, KiB: that of spans, and that of each CPU's tracepoints; larger
-    /// ones lose less
+    /// Buffers between kernel and program, KiB: that of spans, and that of each CPU's tracepoints;
+    /// larger ones lose less
     #[arg(long, value_name = "KIB", default_value_t = 16_384, value_parser = clap::value_parser!(u32).range(16..=i64::from(BUFFER_KIB_MAX)))]
     buffer_kib: u32,
     /// What to record

@@ -7,7 +7,7 @@ use luc_control::Dev;
 use luc_model::summary::{SLOWEST, Slow, Slowness};
 use luc_trace::Span;
 
-use crate::units::{count, duration, known, table};
+use luc_cli::units::{count, duration, known, table};
 
 /// Longest bar of the histogram, characters.
 const BAR: u64 = 40;

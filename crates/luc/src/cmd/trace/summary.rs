@@ -8,13 +8,13 @@ use luc_model::summary::{FileSystem, SYNCS, Summary};
 use luc_model::{Table, Times};
 use luc_trace::SpanKind;
 
-use super::read::{self, recording};
 use super::slow;
-use crate::Context;
-use crate::cmd::{hide, print_json};
-use crate::exit::Failure;
-use crate::units::{counted, duration, known, many, percent};
-use crate::verb::Verb;
+use crate::cmd::hide;
+use luc_cli::Context;
+use luc_cli::exit::Failure;
+use luc_cli::recordings::{self, recording};
+use luc_cli::units::{counted, duration, known, many, percent};
+use luc_cli::verb::Verb;
 
 /// Summarise a recording: operations, commits and waits
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,7 @@ pub struct Args {
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// Use only what began in the last seconds of the recording
-    #[arg(long, value_name = "SECONDS", value_parser = read::seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = recordings::seconds)]
     last_s: Option<f64>,
     /// Print JSON
     #[arg(long)]
@@ -39,9 +39,9 @@ impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let mut trace = recording(&self.file, context)?;
         if let Some(seconds) = self.last_s {
-            read::keep_last(&mut trace, seconds, &self.file)?;
+            recordings::keep_last(&mut trace, seconds, &self.file)?;
         }
-        read::note_unseen(&trace, &self.file, context)?;
+        recordings::note_unseen(&trace, &self.file, context)?;
         let summary = Summary::of(&trace);
         let unknown = Table::unknown(&trace.unseen);
         if self.json {
@@ -50,7 +50,7 @@ impl Verb for Args {
             for file_system in file_systems.into_iter().flatten() {
                 hide(&mut file_system["table"], &unknown);
             }
-            return print_json(context, &value);
+            return context.print_json(&value);
         }
         for file_system in &summary.file_systems {
             print(file_system, &unknown, context)?;

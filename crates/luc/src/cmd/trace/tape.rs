@@ -6,13 +6,14 @@ use std::io::{self, BufWriter};
 use std::path::Path;
 
 use luc_host::{System, process};
-use luc_trace::{Entry, Event, Header, SPAN_BYTES, Span, SpanKind, Writer, parse_line};
+use luc_trace::{Event, Header, SPAN_BYTES, Span, SpanKind, Writer, parse_line};
 
 use super::slow::Slowest;
-use crate::Context;
-use crate::exit::Failure;
 use crate::losses::Causes;
-use crate::units::{count, counted};
+use luc_cli::Context;
+use luc_cli::exit::Failure;
+use luc_cli::recordings::Totals;
+use luc_cli::units::count;
 
 /// Largest buffer, KiB.
 pub const BUFFER_KIB_MAX: u32 = 1 << 20;
@@ -21,33 +22,13 @@ pub const BUFFER_KIB_MAX: u32 = 1 << 20;
 pub struct Tape {
     writer: Writer<BufWriter<File>>,
     totals: Totals,
-    slowest: Slowest,
-    /// Numbers of the control groups that tasks were in.
-    groups: BTreeSet<u64>,
-}
-
-#[derive(Default)]
-struct Totals {
-    decisions: i64,
-    commits: i64,
-    write_delays: i64,
     lines_lost: u64,
-    /// Numbers of spans, by number of their kind.
-    spans: [i64; SpanKind::ALL.len()],
     spans_lost: u64,
     /// Why spans were lost.
     causes: Causes,
-}
-
-impl Totals {
-    fn meet(&mut self, event: &Event) {
-        match event {
-            Event::Decision { .. } => self.decisions += 1,
-            Event::Commit { .. } => self.commits += 1,
-            Event::WriteDelay { .. } => self.write_delays += 1,
-            Event::Lost { events } => self.lines_lost += events.unwrap_or(1),
-        }
-    }
+    slowest: Slowest,
+    /// Numbers of the control groups that tasks were in.
+    groups: BTreeSet<u64>,
 }
 
 impl Tape {
@@ -55,6 +36,9 @@ impl Tape {
         Ok(Tape {
             writer: Writer::new(BufWriter::new(file), header)?,
             totals: Totals::default(),
+            lines_lost: 0,
+            spans_lost: 0,
+            causes: Causes::default(),
             slowest: Slowest::default(),
             groups: BTreeSet::new(),
         })
@@ -65,33 +49,17 @@ impl Tape {
     pub fn line(&mut self, line: &[u8]) -> io::Result<()> {
         let text = String::from_utf8_lossy(line);
         if let Ok(Some(record)) = parse_line(text.trim_end(), 0) {
-            self.totals.meet(&record.event);
+            self.totals.event(&record.event);
+            if let Event::Lost { events } = record.event {
+                self.lines_lost += events.unwrap_or(1);
+            }
         }
         self.writer.raw_line(line)
     }
 
-    /// Takes an entry from the simulator.
-    pub fn entry(&mut self, entry: &Entry) -> io::Result<()> {
-        match entry {
-            Entry::Line(record) => {
-                self.totals.meet(&record.event);
-                self.writer.record(record)
-            }
-            Entry::Span(span) => {
-                self.totals.spans[usize::from(span.kind.number())] += 1;
-                self.writer.span(span)
-            }
-            // The simulator loses nothing, and has neither control groups nor paths.
-            Entry::SpansLost(_) | Entry::Cgroup { .. } | Entry::File { .. } | Entry::End => Ok(()),
-        }
-    }
-
     pub fn spans(&mut self, spans: &[[u8; SPAN_BYTES]]) -> io::Result<()> {
         for span in spans {
-            let kind = usize::from(u16::from_le_bytes([span[80], span[81]]));
-            if let Some(total) = self.totals.spans.get_mut(kind) {
-                *total += 1;
-            }
+            self.totals.span(u16::from_le_bytes([span[80], span[81]]));
             match Span::from_bytes(span) {
                 Some(task) if task.kind == SpanKind::Task => _ = self.groups.insert(task.object),
                 Some(sync) if sync.kind.is_file_sync() => self.slowest.meet(&sync),
@@ -106,20 +74,20 @@ impl Tape {
         if spans == 0 {
             return Ok(());
         }
-        self.totals.spans_lost += spans;
-        self.totals.causes = causes;
+        self.spans_lost += spans;
+        self.causes = causes;
         self.writer.spans_lost(spans)
     }
 
     /// Records what ftrace lost, by processor, beyond the losses that its lines told of.
     pub fn lines_lost(&mut self, losses: &[(u32, u64)]) -> io::Result<()> {
         let all: u64 = losses.iter().map(|(_, lost)| lost).sum();
-        let told = self.totals.lines_lost;
+        let told = self.lines_lost;
         if let Some(silent) = all.checked_sub(told).filter(|lost| *lost > 0) {
             let cpu = losses.iter().max_by_key(|(_, lost)| *lost);
             self.writer
                 .lost(cpu.map_or(0, |(cpu, _)| *cpu), Some(silent))?;
-            self.totals.lines_lost = all;
+            self.lines_lost = all;
         }
         Ok(())
     }
@@ -160,58 +128,37 @@ impl Tape {
 
     pub fn finish(self) -> io::Result<Summary> {
         self.writer.finish()?;
-        Ok(Summary(self.totals))
+        Ok(Summary {
+            totals: self.totals,
+            lines_lost: self.lines_lost,
+            spans_lost: self.spans_lost,
+            causes: self.causes,
+        })
     }
 }
 
-pub struct Summary(Totals);
+pub struct Summary {
+    totals: Totals,
+    lines_lost: u64,
+    spans_lost: u64,
+    causes: Causes,
+}
 
 impl Summary {
     /// Prints a line about the recording, and what to do if something was lost.
     pub fn tell(&self, context: &mut Context, path: &Path, buffer_kib: u32) -> Result<(), Failure> {
-        let totals = &self.0;
-        let mut parts = Vec::new();
-        let mut part = |n: i64, one: &str, many: &str| {
-            if n > 0 {
-                parts.push(counted(n, one, many));
-            }
-        };
-        let of = |kinds: &[SpanKind]| -> i64 {
-            let kinds = kinds.iter();
-            kinds
-                .map(|kind| totals.spans[usize::from(kind.number())])
-                .sum()
-        };
-        part(of(&[SpanKind::Open]), "open", "opens");
-        part(of(&[SpanKind::Write]), "write", "writes");
-        let syncs = [SpanKind::Fsync, SpanKind::Fdatasync, SpanKind::Sync];
-        part(of(&syncs), "sync", "syncs");
-        part(of(&[SpanKind::Close]), "close", "closes");
-        part(of(&[SpanKind::Commit]), "journal commit", "journal commits");
-        let waits = [
-            SpanKind::WaitBuffer,
-            SpanKind::WaitLocked,
-            SpanKind::WaitSpace,
-        ];
-        part(of(&waits), "wait", "waits");
-        part(totals.decisions, "decision", "decisions");
-        part(totals.commits, "commit under LUC", "commits under LUC");
-        part(totals.write_delays, "delayed write", "delayed writes");
-        if parts.is_empty() {
-            parts.push("nothing happened".to_owned());
-        }
-        let lost = totals.lines_lost.saturating_add(totals.spans_lost);
+        let lost = self.lines_lost.saturating_add(self.spans_lost);
         writeln!(
             context.err,
             "luc: {}: {}; {} lost",
             path.display(),
-            parts.join(", "),
+            self.totals,
             count(lost),
         )?;
         if lost > 0 {
-            let mut causes = totals.causes;
+            let mut causes = self.causes;
             // Lines are lost only for lack of room.
-            causes.ring |= totals.lines_lost > 0;
+            causes.ring |= self.lines_lost > 0;
             let larger_kib = buffer_kib.saturating_mul(4).min(BUFFER_KIB_MAX);
             let larger = format!("--buffer-kib {larger_kib}");
             context.note(format_args!("{}", causes.advice(&larger)))?;

@@ -6,10 +6,10 @@ use clap::ValueHint;
 use luc_bpf::{Detail, Settings, Tracer, TracerError};
 use luc_host::journal;
 
-use crate::Context;
-use crate::exit::Failure;
 use crate::means::ByMeans;
 use crate::tracer;
+use luc_cli::Context;
+use luc_cli::exit::Failure;
 
 /// What to watch, and how.
 #[derive(Debug, Default, clap::Args)]

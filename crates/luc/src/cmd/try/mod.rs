@@ -14,14 +14,14 @@ use luc_host::sysfs::{self, Attached};
 use luc_host::{HostError, journal, kernel, module};
 use serde::Serialize;
 
-use crate::Context;
-use crate::exit::{Code, Failure};
 use crate::trying::before::{self, Held};
 use crate::trying::meter::Sums;
 use crate::trying::notes::{Before, Claim, To};
 use crate::trying::subject::{MODE, OnHost};
 use crate::trying::{now, seed, wait};
-use crate::verb::{Interrupt, Verb};
+use luc_cli::Context;
+use luc_cli::exit::{Code, Failure};
+use luc_cli::verb::{Interrupt, Verb};
 use tally::{Ratio, Shown, Tally};
 
 /// Compare LUC with stock on the live load
@@ -136,7 +136,7 @@ impl Verb for Args {
                 sentence: said,
                 ended: ended.as_ref().map(Ended::told),
             };
-            super::print_json(context, &report)?;
+            context.print_json(&report)?;
         } else {
             text::totals(context.out, &tally)?;
             writeln!(context.out, "{said}")?;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::tally::{Shown, Tally};
-use crate::units::{self, UNKNOWN, known, known_time};
+use luc_cli::units::{self, UNKNOWN, known, known_time};
 
 /// Prints the heads of the columns, each as wide as its widest usual number.
 pub fn heads(out: &mut dyn Write) -> io::Result<()> {

@@ -12,7 +12,7 @@ use luc_host::Machine;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::during;
-use crate::Context;
+use luc_cli::Context;
 
 /// Environment variable with the folder of the program that is run again.
 const DIR: &str = "LUC_TEST_DURING";

@@ -1,0 +1,212 @@
+//! Failures: the line that a person reads, and the exit code that a script sees.
+//! A refusal by the machine has its line in [`HostError`], and its code here.
+
+use std::fmt::{Display, Write as _};
+
+use luc_base::words::counted;
+use luc_host::HostError;
+
+macro_rules! codes {
+    ($($name:ident = $number:literal $verbs:tt $meaning:literal,)+) => {
+        /// Exit code of the programs. A code that was published never changes its meaning.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Code {
+            $(#[doc = $meaning] $name = $number,)+
+        }
+
+        impl Code {
+            /// Every code with the verbs that can end with it and its meaning, in the order of
+            /// their numbers. Without a verb it is any verb's.
+            const ALL: &[(Self, &[&str], &'static str)] =
+                &[$((Self::$name, &codes!(@verbs $verbs), $meaning),)+];
+        }
+    };
+    (@verbs any) => { [] as [&str; 0] };
+    (@verbs machine) => {
+        ["probe", "doctor", "on", "off", "status", "set", "try", "guard", "top", "exporter",
+         "service", "trace"]
+    };
+    (@verbs [$($verb:literal)+]) => { [$($verb),+] };
+}
+
+// `--help` and the man pages show these, too.
+codes! {
+    Ok = 0 any "done",
+    Unexpected = 1 any "something unexpected failed",
+    Usage = 2 any "the command line is wrong",
+    NotPermitted = 3 machine "not permitted: more privileges are needed",
+    ModuleUnavailable = 4 machine "the kernel module is not loaded and cannot be",
+    NotFound = 5 machine "no such path, or nothing is mounted from that device",
+    NotJournaled = 6 machine "not an ext4 or ext3 file system with a journal",
+    ReadOnly = 7 machine "the file system is mounted read-only",
+    AlreadyOn = 8 ["on"] "LUC is already on for this file system",
+    NotOn = 9 ["off" "set" "status"] "LUC is not on for this file system",
+    KnobRefused = 10 ["on" "set" "try"]
+        "knob refused: unknown knob, invalid value, or out of bounds",
+    Busy = 11 ["on" "off" "try" "guard"]
+        "a kernel function or the module is in use by another program",
+    KernelUnsupported = 12 machine "this kernel lacks something that LUC needs",
+    NotReady = 13 ["probe"] "this machine cannot run LUC as it is",
+    Workload = 14 ["bench" "promises"] "the workload could not run",
+    FiguresMissed = 15 ["campaign"] "a figure was missed",
+    WorkloadFile = 16 ["bench" "sim"] "the workload file is refused",
+    LabUnavailable = 19
+        ["demo" "run" "torture" "campaign" "reproduce" "fetch" "build" "debug-kernel"]
+        "QEMU, a package, a mirror or something else that a cell needs is missing",
+    Lab = 20
+        ["demo" "run" "torture" "campaign" "reproduce" "fetch" "build" "debug-kernel" "disks"]
+        "the virtual machine could not be run",
+    KernelLog = 21 ["run"] "the guest's kernel log holds a warning or worse",
+    Command = 22 ["run" "trace"] "a command did not start or hit its limit (else: its own status)",
+    ReplayMismatch = 23 ["replay"] "a decision differs from the recorded one",
+    Trace = 24 ["trace" "replay" "doctor" "sim"] "a trace cannot be read or recorded",
+    PromiseBroken = 25 ["torture" "promises"]
+        "something that a sync promised is missing, or something impossible was found",
+    Advised = 26 ["doctor"] "something costs time, and something can be done about it",
+    Campaign = 27 ["campaign" "demo" "reproduce"]
+        "the file, a key or the folder of results is wrong, or taken",
+    Changed = 28 ["campaign"] "a figure changed",
+    BackEnd = 29 ["campaign"] "the back-end is unavailable or refuses",
+    TrialEnded = 30 ["try" "guard"] "ended because LUC was changed by hand or switched off",
+    NothingToTry = 31 ["try"] "no pair of windows had enough load to compare",
+    Configuration = 32 ["service"] "the configuration is wrong or cannot be read",
+    FtraceFailed = 33 ["on" "off"]
+        "the kernel's ftrace has failed: until a reboot LUC's hooks stay, or cannot be installed",
+    Interrupted = 130 any "interrupted by Ctrl-C or SIGTERM",
+}
+
+impl Code {
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The codes that a verb can end with, or those of all `verbs`, with their meanings. Among
+    /// several verbs a meaning names its own, if they are few.
+    pub fn of(verbs: &[&str]) -> Vec<(Self, String)> {
+        let mut found = Vec::new();
+        for (code, ends, meaning) in Self::ALL {
+            let own = ends.iter().copied().filter(|verb| verbs.contains(verb));
+            let own: Vec<&str> = own.collect();
+            let meaning = match own.len() {
+                0 if !ends.is_empty() => continue,
+                1 | 2 if verbs.len() > 1 => format!("{}: {meaning}", own.join(", ")),
+                _ => (*meaning).to_owned(),
+            };
+            found.push((*code, meaning));
+        }
+        found
+    }
+
+    /// The codes of these verbs as text, for `--help`.
+    pub fn table(verbs: &[&str]) -> String {
+        let mut text = String::from("Exit codes:\n");
+        for (code, meaning) in Self::of(verbs) {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "  {:>3}  {meaning}", code.number());
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+}
+
+/// A failure of the command line. Its text is the whole line after `luc: `:
+/// what failed, on what, why, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The machine refuses or lacks something.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// See [`Code::Command`]; `status` becomes luc's own exit status.
+    #[error("command {command}: {how}")]
+    #[allow(missing_docs)]
+    Command {
+        command: String,
+        how: String,
+        status: Option<u8>,
+    },
+    /// Any other failure with a code of its own, and its line.
+    #[error("{1}")]
+    Coded(Code, String),
+    /// See [`Code::Unexpected`].
+    #[error("{0:#}")]
+    Unexpected(#[from] anyhow::Error),
+}
+
+impl Failure {
+    /// The failure of a verb whose command line makes no sense.
+    pub fn usage(verb: &str, why: impl Display) -> Self {
+        let program = crate::name();
+        Self::Coded(Code::Usage, format!("{why}; see `{program} {verb} --help`"))
+    }
+
+    /// The failure to read or record a trace.
+    pub fn trace(what: impl Display, why: impl Display) -> Self {
+        Self::Coded(Code::Trace, format!("trace {what}: {why}"))
+    }
+
+    /// The failure to run a workload.
+    pub fn workload(what: impl Display, why: impl Display) -> Self {
+        Self::Coded(Code::Workload, format!("{what}: {why}"))
+    }
+
+    /// A failure of the lab, with one of its codes.
+    pub fn lab(code: Code, why: impl Display) -> Self {
+        Self::Coded(code, why.to_string())
+    }
+
+    /// The failure for `count` broken promises of syncs.
+    pub fn broken(place: impl Display, count: u64, first: impl Display) -> Self {
+        let promises = counted(count, "promise", "promises");
+        let line = format!("{place}: {promises} broken; first: {first}");
+        Self::Coded(Code::PromiseBroken, line)
+    }
+
+    /// The failure for an interrupt before the end.
+    pub fn interrupted(state: impl Display) -> Self {
+        Self::Coded(Code::Interrupted, format!("interrupted: {state}"))
+    }
+
+    /// The code that belongs to this failure.
+    pub fn code(&self) -> Code {
+        match self {
+            Failure::Host(error) => match error {
+                HostError::NotPermitted { .. } => Code::NotPermitted,
+                HostError::ModuleUnavailable { .. } => Code::ModuleUnavailable,
+                HostError::NotFound { .. } => Code::NotFound,
+                HostError::NotJournaled { .. } => Code::NotJournaled,
+                HostError::ReadOnly { .. } => Code::ReadOnly,
+                HostError::AlreadyOn { .. } => Code::AlreadyOn,
+                HostError::NotOn { .. } => Code::NotOn,
+                HostError::KnobRefused { .. } => Code::KnobRefused,
+                HostError::Busy { .. } => Code::Busy,
+                HostError::KernelUnsupported { .. } => Code::KernelUnsupported,
+                HostError::FtraceFailed { .. } => Code::FtraceFailed,
+                HostError::Unreadable { .. }
+                | HostError::OtherVersion { .. }
+                | HostError::Unexpected(_)
+                | HostError::Io(_) => Code::Unexpected,
+            },
+            Failure::Command { .. } => Code::Command,
+            Failure::Coded(code, _) => *code,
+            Failure::Unexpected(_) => Code::Unexpected,
+        }
+    }
+
+    /// The number handed to the shell: the code, or the command's own status.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Command {
+                status: Some(status),
+                ..
+            } => *status,
+            _ => self.code().number(),
+        }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Failure::Unexpected(error.into())
+    }
+}

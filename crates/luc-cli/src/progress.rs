@@ -1,0 +1,173 @@
+//! Progress of long work, on standard error: what is going on, for how long already, and how much
+//! longer if that is known. A terminal has a line that is drawn again; elsewhere a plain line tells
+//! now and then how much is done.
+
+use std::io::{IsTerminal as _, Read};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+/// A shorter wait shows nothing.
+const LATE: Duration = Duration::from_secs(2);
+/// Time between two plain lines.
+const PLAIN: Duration = Duration::from_secs(20);
+
+/// A line that says what is going on.
+pub struct Bar {
+    bar: ProgressBar,
+    plain: Option<Plain>,
+}
+
+/// When the last plain line was written, or the work began.
+struct Plain(Mutex<Instant>);
+
+impl Bar {
+    /// Creates a bar without text; how much there is to do is not known.
+    pub fn new() -> Self {
+        Self::of(ProgressBar::new_spinner(), |state| {
+            left_of(state.elapsed(), state.pos(), state.len())
+        })
+    }
+
+    /// Shows a wait of this length; nothing if it is short.
+    pub fn wait(what: &str, length: Duration) -> Self {
+        let bar = ProgressBar::new_spinner();
+        if length <= LATE {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let bar = Self::of(bar, move |state| {
+            Some(length.saturating_sub(state.elapsed()))
+        });
+        bar.say(what);
+        bar
+    }
+
+    /// Shows a wait of this length, or for `None`, work of unknown length.
+    pub fn wait_or_work(what: &str, length: Option<Duration>) -> Self {
+        if let Some(length) = length {
+            return Self::wait(what, length);
+        }
+        let bar = Self::new();
+        bar.say(what);
+        bar
+    }
+
+    fn of(
+        bar: ProgressBar,
+        left: impl Fn(&ProgressState) -> Option<Duration> + Clone + Send + Sync + 'static,
+    ) -> Self {
+        let left = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+            if let Some(left) = left(state) {
+                // A failure is harmless: it is drawn again soon.
+                let _ = write!(out, ", {:#} left", HumanDuration(left));
+            }
+        };
+        let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}{left}");
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+        bar.set_style(style.with_key("left", left));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        let is_plain = !std::io::stderr().is_terminal();
+        let plain = is_plain.then(|| Plain(Mutex::new(Instant::now())));
+        Bar { bar, plain }
+    }
+
+    /// Wraps a source of `bytes` bytes, and shows how much of it has been read.
+    pub fn reading<R: Read>(what: &str, bytes: u64, source: R) -> impl Read + use<R> {
+        let bar = Self::new();
+        bar.say(what);
+        bar.bar.set_length(bytes);
+        Reading { bar, source }
+    }
+
+    /// Shows a remark above the bar.
+    pub fn remark(&self, text: &str) {
+        self.bar
+            .suspend(|| eprintln!("{}: note: {text}", crate::name()));
+    }
+
+    /// Shows this text.
+    pub fn say(&self, text: &str) {
+        self.bar.set_message(text.to_owned());
+    }
+
+    /// Shows this text, and that `done` of `total` parts are done.
+    pub fn done(&self, done: usize, total: usize, text: &str) {
+        self.parts(done, total);
+        self.say(text);
+        if let Some(plain) = &self.plain
+            && plain.is_due()
+        {
+            let left = left_of(self.bar.elapsed(), done as u64, Some(total as u64));
+            let left = left.map(|left| format!(", {:#} left", HumanDuration(left)));
+            eprintln!("{}: {text}{}", crate::name(), left.unwrap_or_default());
+        }
+    }
+
+    /// Shows that `done` of `total` parts are done.
+    pub fn parts(&self, done: usize, total: usize) {
+        self.bar.set_length(total as u64);
+        self.bar.set_position(done as u64);
+    }
+}
+
+impl Plain {
+    /// Tells whether the next line is due, and if so takes it for written.
+    fn is_due(&self) -> bool {
+        // A panic of another thread leaves a time as good as any.
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = last.elapsed() >= PLAIN;
+        if is_due {
+            *last = Instant::now();
+        }
+        is_due
+    }
+}
+
+/// The time left if the rest goes on at the same pace.
+fn left_of(elapsed: Duration, done: u64, total: Option<u64>) -> Option<Duration> {
+    let total = total.filter(|total| done > 0 && *total >= done)?;
+    Some(elapsed.mul_f64((total - done) as f64 / done as f64))
+}
+
+struct Reading<R> {
+    bar: Bar,
+    source: R,
+}
+
+impl<R: Read> Read for Reading<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.source.read(buffer)?;
+        self.bar.bar.inc(read as u64);
+        Ok(read)
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_takes_as_long_as_what_is_done() {
+        let minute = Duration::from_secs(60);
+        assert_eq!(left_of(minute, 1, Some(4)), Some(3 * minute));
+        assert_eq!(left_of(minute, 4, Some(4)), Some(Duration::ZERO));
+        // Unknown before something is done, and without a total.
+        assert_eq!(left_of(minute, 0, Some(4)), None);
+        assert_eq!(left_of(minute, 1, None), None);
+    }
+
+    #[test]
+    fn reading_passes_on_what_is_read() {
+        let mut text = String::new();
+        let mut source = Bar::reading("a file", 5, &b"bytes"[..]);
+        source.read_to_string(&mut text).expect("read");
+        assert_eq!(text, "bytes");
+    }
+}

@@ -1,0 +1,169 @@
+//! Reads whole recordings for the verbs that analyse them, and tells what one holds.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use luc_trace::{Event, Sight, SpanKind, Trace};
+
+use crate::Context;
+use crate::exit::Failure;
+use crate::progress::Bar;
+use crate::units::counted;
+
+pub fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
+    if path == Path::new("-") {
+        return Ok(Box::new(BufReader::new(io::stdin())));
+    }
+    let file = File::open(path);
+    let file = file.map_err(|error| unreadable(path, luc_host::plain(&error)))?;
+    let bytes = file.metadata()?.len();
+    let what = format!("reading {}", path.display());
+    let file = Bar::reading(&what, bytes, file);
+    Ok(Box::new(BufReader::new(file)))
+}
+
+/// The failure of an unusable recording.
+pub fn unreadable(path: &Path, why: String) -> Failure {
+    Failure::trace(path.display(), why)
+}
+
+/// Parses how many seconds at the end of a recording to look at.
+pub fn seconds(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if value > 0.0 && value.is_finite() {
+        Ok(value)
+    } else {
+        Err("must be more than 0".to_owned())
+    }
+}
+
+/// Keeps only what began in the last `seconds`. Fails if nothing did.
+pub fn keep_last(trace: &mut Trace, seconds: f64, path: &Path) -> Result<(), Failure> {
+    trace.keep_last(seconds);
+    if trace.spans.is_empty() && trace.lines.is_empty() {
+        let why = format!("nothing in it began in its last {seconds} s; give more seconds");
+        return Err(unreadable(path, why));
+    }
+    Ok(())
+}
+
+/// Notes what a recording could not see.
+pub fn note_unseen(trace: &Trace, path: &Path, context: &mut Context) -> io::Result<()> {
+    if trace.unseen.is_empty() {
+        return Ok(());
+    }
+    let (shown, texts) = (path.display(), Sight::texts(&trace.unseen));
+    context.note(format_args!(
+        "not seen when {shown} was recorded, and therefore unknown: {texts}"
+    ))
+}
+
+/// Reads a recording, or standard input for `-`, as far as it can be read, and
+/// notes what is missing.
+pub fn recording(path: &Path, context: &mut Context) -> Result<Trace, Failure> {
+    let shown = path.display();
+    let unreadable = |why: String| unreadable(path, why);
+    let source = open(path)?;
+    let trace = Trace::read(source).map_err(|error| unreadable(error.to_string()))?;
+    let empty = trace.spans.is_empty() && trace.lines.is_empty();
+    match (&trace.damage, empty) {
+        (Some(damage), true) => return Err(unreadable(damage.clone())),
+        (None, true) => {
+            return Err(unreadable(
+                "holds no span and no decision; was it made by `luc trace record`?".into(),
+            ));
+        }
+        (Some(damage), false) => {
+            context.note(format_args!(
+                "{shown} is damaged and was read only up to the damage: {damage}"
+            ))?;
+        }
+        (None, false) => {}
+    }
+    let clock = trace.header.pairs.get("clock");
+    if let Some(clock) = clock.filter(|clock| *clock != "monotonic") {
+        context.note(format_args!(
+            "{shown} has times of the clock '{clock}': times of spans and decisions may not match \
+             each other, nor those of other recordings"
+        ))?;
+    }
+    let lost = trace.spans_lost.saturating_add(trace.lines_lost.events);
+    if lost > 0 {
+        context.note(format_args!(
+            "when {shown} was recorded, {} lost; sums are lower bounds",
+            counted(lost, "record was", "records were")
+        ))?;
+    }
+    Ok(trace)
+}
+
+/// What a recording holds: `12 opens, 4 syncs, 1 journal commit`.
+#[derive(Default)]
+pub struct Totals {
+    decisions: i64,
+    commits: i64,
+    write_delays: i64,
+    /// Numbers of spans, by number of their kind.
+    spans: [i64; SpanKind::ALL.len()],
+}
+
+impl Totals {
+    /// Counts a line.
+    pub fn event(&mut self, event: &Event) {
+        match event {
+            Event::Decision { .. } => self.decisions += 1,
+            Event::Commit { .. } => self.commits += 1,
+            Event::WriteDelay { .. } => self.write_delays += 1,
+            Event::Lost { .. } => {}
+        }
+    }
+
+    /// Counts a span by the number of its kind; unknown kinds do not count.
+    pub fn span(&mut self, kind: u16) {
+        if let Some(total) = self.spans.get_mut(usize::from(kind)) {
+            *total += 1;
+        }
+    }
+}
+
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let spans = |kinds: &[SpanKind]| -> i64 {
+            let kinds = kinds.iter();
+            kinds
+                .map(|kind| self.spans[usize::from(kind.number())])
+                .sum()
+        };
+        let syncs = [SpanKind::Fsync, SpanKind::Fdatasync, SpanKind::Sync];
+        let waits = [
+            SpanKind::WaitBuffer,
+            SpanKind::WaitLocked,
+            SpanKind::WaitSpace,
+        ];
+        let parts = [
+            (spans(&[SpanKind::Open]), "open", "opens"),
+            (spans(&[SpanKind::Write]), "write", "writes"),
+            (spans(&syncs), "sync", "syncs"),
+            (spans(&[SpanKind::Close]), "close", "closes"),
+            (
+                spans(&[SpanKind::Commit]),
+                "journal commit",
+                "journal commits",
+            ),
+            (spans(&waits), "wait", "waits"),
+            (self.decisions, "decision", "decisions"),
+            (self.commits, "commit under LUC", "commits under LUC"),
+            (self.write_delays, "delayed write", "delayed writes"),
+        ];
+        let parts = parts.iter().filter(|(number, ..)| *number > 0);
+        let parts: Vec<_> = parts
+            .map(|(number, one, many)| counted(*number, one, many))
+            .collect();
+        if parts.is_empty() {
+            return f.write_str("nothing happened");
+        }
+        f.write_str(&parts.join(", "))
+    }
+}

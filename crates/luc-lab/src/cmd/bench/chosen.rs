@@ -1,0 +1,47 @@
+//! Values given for a workload's variables, and errors in a workload file.
+
+use luc_host::{HostError, plain};
+use luc_wml::{Diagnostics, LoadError, builtin_names};
+use luc_workload::wml::Chosen;
+
+use luc_cli::Context;
+use luc_cli::exit::{Code, Failure};
+use luc_cli::units::counted;
+
+/// The values given for variables on the command line.
+pub fn overrides(chosen: &Chosen) -> Result<Vec<(String, String)>, Failure> {
+    let overrides = chosen.overrides();
+    overrides.map_err(|error| Failure::usage("bench", error.to_string()))
+}
+
+/// Prints the errors of a workload file, one per line, and returns the failure to report.
+pub fn refused(error: LoadError, context: &mut Context) -> Result<Failure, Failure> {
+    match error {
+        LoadError::Refused(diagnostics) => Ok(told(&diagnostics, context)?),
+        LoadError::Unknown { ref name } => Ok(HostError::NotFound {
+            path: name.clone(),
+            why: "no such workload file".into(),
+            fix: format!("give the path of a file, or {}", builtin_names()),
+        }
+        .into()),
+        LoadError::Read { path, source } => Ok(Failure::workload(
+            path.display(),
+            format!("cannot read it: {}", plain(&source)),
+        )),
+    }
+}
+
+/// As [`refused`], for errors found in parsing or planning the workload.
+pub fn told(diagnostics: &Diagnostics, context: &mut Context) -> Result<Failure, Failure> {
+    writeln!(context.err, "{diagnostics}")?;
+    let why = match diagnostics.list().len() {
+        1 => "the line above says why".into(),
+        several => format!(
+            "the {} above say why",
+            counted(several as u64, "line", "lines")
+        ),
+    };
+    let file = diagnostics.source_name();
+    let line = format!("workload {file}: refused, nothing was run: {why}");
+    Ok(Failure::Coded(Code::WorkloadFile, line))
+}

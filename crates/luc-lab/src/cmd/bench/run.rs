@@ -1,0 +1,60 @@
+//! `luc-lab bench run`
+
+use luc_workload::wml::{self, Chosen, WmlOptions};
+
+use super::chosen::{overrides, refused, told};
+use luc_cli::Context;
+use luc_cli::exit::Failure;
+use luc_cli::progress::Bar;
+use luc_cli::verb::{Interrupt, Verb};
+
+/// Run a workload file in the language of Filebench 1.5
+///
+/// Makes the filesets of the file in a new directory inside --dir, runs its threads, and prints
+/// Filebench's breakdown and summary, with percentiles. Paths in the file are ignored. Only I/O
+/// operations count in the summary, as in Filebench.
+///
+/// With --ops N, the run ends after N I/O operations of all threads together and reports their
+/// time; operations still under way then are not counted. Ctrl-C ends the run and prints what was
+/// measured so far.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc-lab bench run varmail /srv/scratch\n\
+    \x20 luc-lab bench run varmail --preset paper -D nthreads=16 --seconds 30 --dir /srv/scratch\n\
+    \x20 luc-lab bench run mine.f --ops 100000 --json --dir /srv/scratch")]
+pub struct Args {
+    #[command(flatten)]
+    chosen: Chosen,
+    #[command(flatten)]
+    options: WmlOptions,
+}
+
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let overrides = overrides(&self.chosen)?;
+        let script = match self.chosen.script() {
+            Ok(script) => script,
+            Err(error) => return Err(refused(error, context)?),
+        };
+        let plan = match script.plan(&overrides) {
+            Ok(plan) => plan,
+            Err(diagnostics) => return Err(told(&diagnostics, context)?),
+        };
+        let mut bar = None;
+        let report = wml::run(
+            &plan,
+            script.source_name(),
+            &overrides,
+            &self.options,
+            &context.stop,
+            &mut |text, length| bar = Some(Bar::wait_or_work(text, length)),
+        );
+        drop(bar);
+        let report = report.map_err(|error| Failure::workload(script.source_name(), error))?;
+        super::print(&report.into(), self.options.json, context)
+    }
+
+    fn interrupt(&self) -> Interrupt {
+        Interrupt::Asks
+    }
+}

@@ -1,0 +1,156 @@
+//! Arguments that choose a campaign and the folder of its results.
+
+use std::path::{Path, PathBuf};
+
+use luc_campaign::file::Half;
+use luc_campaign::places::{Erase, Scratch, Setup};
+use luc_campaign::{Campaign, Part, campaigns};
+
+use crate::cmd::stock_lab;
+use crate::failure::OrFailure as _;
+use luc_cli::Context;
+use luc_cli::exit::Failure;
+
+/// Host time that a cell may take, seconds: ten times that of the longest cell.
+const LIMIT_S: u64 = 3600;
+
+/// A campaign's file.
+#[derive(Debug, clap::Args)]
+pub struct Chosen {
+    #[arg(
+        value_name = "FILE|NAME",
+        value_hint = clap::ValueHint::FilePath,
+        help = format!("A campaign's file, or {}", campaigns::names())
+    )]
+    campaign: String,
+    /// Folder of the results; made if absent [default: out/NAME]
+    #[arg(long, short = 'o', value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    out: Option<PathBuf>,
+    /// Only these blocks
+    #[arg(long, value_name = "BLOCK", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Other values of a factor, such as --set kernel=6.12 or --set vcpus=1,4; may be repeated
+    #[arg(long = "set", value_name = "FACTOR=VALUE,...")]
+    values: Vec<String>,
+    /// Measure each point N times, however wide its intervals are
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeats: Option<u32>,
+    /// Number of points to draw in each block that draws points, or `all`
+    #[arg(long, value_name = "N", value_parser = draw)]
+    draw: Option<u32>,
+    /// Use only this half of the drawn points, with seeds of its own: a finding must hold on both
+    /// halves
+    #[arg(long, value_name = "HALF")]
+    half: Option<HalfArg>,
+    /// Seed to use instead of the campaign's: draws other points and other seeds
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum HalfArg {
+    Even,
+    Odd,
+}
+
+impl From<HalfArg> for Half {
+    fn from(half: HalfArg) -> Self {
+        match half {
+            HalfArg::Even => Self::Even,
+            HalfArg::Odd => Self::Odd,
+        }
+    }
+}
+
+fn draw(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        _ if text == "all" => Ok(u32::MAX),
+        Ok(points) if points > 0 => Ok(points),
+        _ => Err("expected a number of points or `all`".to_owned()),
+    }
+}
+
+impl Chosen {
+    pub fn campaign(&self) -> Result<Campaign, Failure> {
+        let part = Part {
+            blocks: self.only.clone(),
+            values: self.values.clone(),
+            repeats: self.repeats,
+            draw: self.draw,
+            half: self.half.map(Half::from),
+            seed: self.seed,
+        };
+        Ok(part
+            .of(campaigns::load(&self.campaign).or_failure()?)
+            .or_failure()?)
+    }
+
+    pub fn out(&self) -> PathBuf {
+        let stem = || Path::new(&self.campaign).file_stem().unwrap_or_default();
+        self.out
+            .clone()
+            .unwrap_or_else(|| Path::new("out").join(stem()))
+    }
+}
+
+/// The device that cells on bare metal may overwrite.
+#[derive(Debug, clap::Args)]
+pub struct Device {
+    /// Device on which bare-metal cells make their file systems; everything on it is lost
+    #[arg(long, value_name = "DEVICE", value_hint = clap::ValueHint::FilePath)]
+    device: Option<PathBuf>,
+    /// Allow the device to be overwritten; if it holds data, CONTENT must name what it holds
+    #[arg(
+        long,
+        value_name = "CONTENT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        requires = "device"
+    )]
+    erase: Option<String>,
+}
+
+impl Device {
+    fn scratch(&self) -> Option<Scratch> {
+        Some(Scratch {
+            device: self.device.clone()?,
+            erase: match self.erase.as_deref() {
+                None => Erase::No,
+                Some("") => Erase::Blank,
+                Some(content) => Erase::Known(content.to_owned()),
+            },
+        })
+    }
+}
+
+/// Describes this machine for cells in these places, with results in the folder `out`.
+pub fn setup<'a>(
+    places: impl IntoIterator<Item = &'a str>,
+    source: Option<&Path>,
+    out: &Path,
+    device: Option<&Device>,
+    context: &Context,
+) -> Result<Setup, Failure> {
+    // Only the lab builds the module.
+    let builds = places.into_iter().any(|place| place == "lab");
+    let source = match (builds, source) {
+        (false, None) => PathBuf::new(),
+        _ => stock_lab::source(source)?,
+    };
+    Ok(Setup {
+        source,
+        luc_lab: None,
+        limit_s: LIMIT_S,
+        stop: context.stop.clone(),
+        sysroot: context.system.path("/"),
+        out: out.to_owned(),
+        scratch: device.and_then(Device::scratch),
+        any_version: false,
+    })
+}
+
+/// The places of a campaign's cells.
+pub fn places(campaign: &Campaign) -> impl Iterator<Item = &str> {
+    campaign.blocks.iter().map(|block| block.place.as_str())
+}

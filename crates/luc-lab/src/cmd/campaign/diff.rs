@@ -1,0 +1,127 @@
+//! `luc-lab campaign diff`
+
+use std::path::PathBuf;
+
+use luc_campaign::Store;
+use luc_campaign::diff::{Compared, Diff, Side, Verdict};
+use serde_json::json;
+
+use crate::failure::OrFailure as _;
+use luc_cli::Context;
+use luc_cli::exit::{Code, Failure};
+use luc_cli::units::counted;
+use luc_cli::verb::Verb;
+
+const SCHEMA: &str = "luc-campaign-diff/1";
+
+/// Tell what changed between two folders of results
+///
+/// Every figure of the campaign's tables is compared. A figure counts as changed if the spread of
+/// the repeats does not explain the difference: Welch's test, at the campaign's confidence for all
+/// figures at once. Exit code 28 if a figure changed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc-lab campaign diff out/before out/after\n\
+    \x20 luc-lab campaign diff out/mine --json")]
+pub struct Args {
+    /// Folder of the results
+    #[arg(value_name = "A", value_hint = clap::ValueHint::DirPath)]
+    a: PathBuf,
+    /// Folder to compare with; without it, the latest results in A are compared with the previous
+    /// ones
+    #[arg(value_name = "B", value_hint = clap::ValueHint::DirPath)]
+    b: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let first = Side::of(&Store::existing(&self.a).or_failure()?).or_failure()?;
+        let (a, b) = match &self.b {
+            Some(b) => (
+                first,
+                Side::of(&Store::existing(b).or_failure()?).or_failure()?,
+            ),
+            None => (first.before(), first),
+        };
+        let diff = Diff::of(&a, &b);
+        let changed = diff.count(Verdict::Changed);
+        if self.json {
+            let mut value = json!({ "schema": SCHEMA, "changed": changed });
+            let rest = serde_json::to_value(&diff).map_err(anyhow::Error::from)?;
+            if let (Some(value), Some(rest)) = (value.as_object_mut(), rest.as_object()) {
+                value.extend(rest.clone());
+            }
+            context.print_json(&value)?;
+        } else {
+            print(&diff, context)?;
+        }
+        if changed == 0 {
+            return Ok(());
+        }
+        context.out.flush()?;
+        let line = format!(
+            "campaign: {} changed",
+            counted(changed as u64, "figure", "figures")
+        );
+        Err(Failure::Coded(Code::Changed, line))
+    }
+}
+
+fn print(diff: &Diff, context: &mut Context) -> Result<(), Failure> {
+    let out = &mut *context.out;
+    for figure in &diff.figures {
+        let text = match figure.verdict {
+            Verdict::Same => continue,
+            Verdict::Changed => line("changed", figure),
+            Verdict::Unsure => line("unsure", figure),
+            Verdict::OnlyInA => line("only in A", figure),
+            Verdict::OnlyInB => line("only in B", figure),
+        };
+        writeln!(out, "{text}")?;
+    }
+    writeln!(
+        out,
+        "{} at {}% confidence for all: {} changed, {} the same, {} unsure (too few repeats), {} \
+         only in A, {} only in B",
+        counted(diff.figures.len() as u64, "figure", "figures"),
+        diff.confidence * 100.0,
+        diff.count(Verdict::Changed),
+        diff.count(Verdict::Same),
+        diff.count(Verdict::Unsure),
+        diff.count(Verdict::OnlyInA),
+        diff.count(Verdict::OnlyInB),
+    )?;
+    Ok(())
+}
+
+fn line(word: &str, figure: &Compared) -> String {
+    let row: Vec<String> = figure
+        .at
+        .row
+        .iter()
+        .map(|(factor, value)| format!("{factor} {value}"))
+        .collect();
+    let values: Vec<&str> = [&figure.a, &figure.b]
+        .into_iter()
+        .flatten()
+        .map(|value| value.text.as_str())
+        .collect();
+    let (heading, arm) = (&figure.at.heading, &figure.at.arm);
+    let heading = if heading == arm {
+        arm.clone()
+    } else {
+        format!("{heading} of {arm}")
+    };
+    let by = figure.ratio.map_or_else(String::new, |ratio| {
+        format!(", {:+.1}%", (ratio - 1.0) * 100.0)
+    });
+    format!(
+        "{word:<9}  {}, {}, {heading}: {}{by}",
+        figure.at.table,
+        row.join(", "),
+        values.join(" -> ")
+    )
+}

@@ -1,0 +1,90 @@
+//! `luc-lab campaign export`
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use luc_campaign::exports::{Export, FORMATS, Format};
+use luc_campaign::store::Results;
+use luc_campaign::{Store, run};
+
+use super::chosen::{Chosen, places, setup};
+use crate::failure::OrFailure as _;
+use luc_cli::Context;
+use luc_cli::exit::Failure;
+use luc_cli::units::counted;
+use luc_cli::verb::Verb;
+
+/// Print the next wave for another program to run
+///
+/// Exports the missing cells that are known so far. If intervals are still wide afterwards, the
+/// next export holds more cells; it is empty when the campaign is done.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc-lab campaign export bench --format parallel\n\
+    \x20 luc-lab campaign export mine.toml --out out/mine --format snakemake")]
+pub struct Args {
+    #[command(flatten)]
+    chosen: Chosen,
+    /// The format
+    #[arg(long, value_parser = formats())]
+    format: &'static dyn Format,
+    /// Include cells that failed
+    #[arg(long)]
+    again: bool,
+    /// The program that measures a cell [default: this one]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::ExecutablePath)]
+    program: Option<PathBuf>,
+    /// Directory that holds the sources of the module
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Args {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Args")
+            .field("chosen", &self.chosen)
+            .field("format", &self.format.name())
+            .finish_non_exhaustive()
+    }
+}
+
+fn formats() -> impl TypedValueParser<Value = &'static dyn Format> {
+    let value = |format: &&dyn Format| PossibleValue::new(format.name()).help(format.help());
+    PossibleValuesParser::new(FORMATS.iter().map(value)).map(|name| {
+        let named = FORMATS.iter().find(|format| format.name() == name);
+        *named.expect("the parser knows these names alone")
+    })
+}
+
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let campaign = self.chosen.campaign()?;
+        let dir = std::path::absolute(self.chosen.out())?;
+        let source = self.source.as_deref();
+        let mut setup = setup(places(&campaign), source, &dir, None, context)?;
+        // The other program may run in another folder.
+        if !setup.source.as_os_str().is_empty() {
+            setup.source = std::path::absolute(&setup.source)?;
+        }
+        let results = if dir.exists() {
+            Store::existing(&dir).or_failure()?.read().or_failure()?
+        } else {
+            Results::default()
+        };
+        let wave = run::state(&campaign, &results, &setup, |_| !self.again).or_failure()?;
+        let program = match &self.program {
+            Some(program) => program.clone(),
+            None => std::env::current_exe()?,
+        };
+        let export = Export::new(&campaign, &wave.cells, &setup, &program, &dir).or_failure()?;
+        context
+            .out
+            .write_all(self.format.text(&export).or_failure()?.as_bytes())?;
+        context.out.flush()?;
+        if wave.cells.is_empty() {
+            let failed = counted(wave.failed as u64, "cell", "cells");
+            writeln!(context.err, "nothing is missing; {failed} failed")?;
+        }
+        Ok(())
+    }
+}

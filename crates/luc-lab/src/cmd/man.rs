@@ -1,0 +1,33 @@
+//! `luc-lab man`
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use luc_cli::Context;
+use luc_cli::exit::Failure;
+use luc_cli::man::pages;
+use luc_cli::verb::Verb;
+
+/// Write the man pages
+///
+/// One page for luc-lab and one for every verb, all from the definition that
+/// parses the command line.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc-lab man --out man")]
+pub struct Args {
+    /// Where to put them; created if need be
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        fs::create_dir_all(&self.out)
+            .with_context(|| format!("cannot create {}", self.out.display()))?;
+        let written = pages(super::command(), &self.out)?;
+        writeln!(context.out, "{written} pages in {}", self.out.display())?;
+        Ok(())
+    }
+}

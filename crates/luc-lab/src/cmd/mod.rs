@@ -1,0 +1,113 @@
+//! The verbs, one file each, and the one definition of the command line that parsing, `--help`, man
+//! pages and shell completions come from.
+
+mod bench;
+mod campaign;
+mod completions;
+mod control;
+mod demo;
+mod man;
+mod promises;
+mod reproduce;
+mod run;
+mod sim;
+mod stock_lab;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand as _};
+use luc_cli::Program;
+use luc_cli::exit::Code;
+use luc_cli::man::verbs_of;
+use luc_cli::verb::{Verb, verbs};
+
+verbs! {
+    /// What to do.
+    Verbs:
+    Demo(demo::Args),
+    #[command(subcommand)]
+    Bench(bench::Verbs),
+    #[command(subcommand)]
+    Campaign(campaign::Verbs),
+    Reproduce(reproduce::Args),
+    Run(Box<run::RunArgs>),
+    Torture(Box<run::torture::Args>),
+    List(run::ListArgs),
+    Disks(run::disks::Args),
+    Fetch(run::FetchArgs),
+    Build(run::BuildArgs),
+    DebugKernel(run::DebugKernelArgs),
+    Clean(run::CleanArgs),
+    #[command(subcommand)]
+    Sim(sim::Verbs),
+    #[command(subcommand)]
+    Control(control::Verbs),
+    #[command(subcommand, hide = true)]
+    Promises(promises::Verbs),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+/// Measure what LUC gives: in virtual machines, in the simulator, and on this machine
+///
+/// Stock Debian kernels under QEMU, where time is counted in instructions; a simulator with LUC's
+/// own controllers inside; benchmarks, campaigns of them, and the published experiments.
+#[derive(Debug, Parser)]
+#[command(name = "luc-lab", version, after_long_help = exit_codes(), disable_help_subcommand = true)]
+pub struct Cli {
+    /// Look for /sys, /proc and /dev below this directory
+    #[arg(long, global = true, hide = true, value_name = "DIR")]
+    sysroot: Option<PathBuf>,
+    #[command(subcommand)]
+    verb: Verbs,
+}
+
+impl Program for Cli {
+    const GROUPS: &[(&str, &[&str])] = &[
+        ("Show", &["demo", "reproduce"]),
+        ("Measure", &["bench", "campaign"]),
+        (
+            "Virtual machines",
+            &[
+                "run",
+                "torture",
+                "list",
+                "disks",
+                "fetch",
+                "build",
+                "debug-kernel",
+                "clean",
+            ],
+        ),
+        ("On paper", &["sim", "control"]),
+        ("Shell and manual", &["completions", "man"]),
+    ];
+
+    fn verb(&self) -> &dyn Verb {
+        &self.verb
+    }
+
+    fn sysroot(&self) -> Option<PathBuf> {
+        self.sysroot.clone()
+    }
+}
+
+fn exit_codes() -> String {
+    Code::table(&verbs_of(&Verbs::augment_subcommands(clap::Command::new(
+        "luc-lab",
+    ))))
+}
+
+/// The command line as clap sees it.
+fn command() -> clap::Command {
+    luc_cli::command::<Cli>()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_definition_is_consistent() {
+        super::command().debug_assert();
+        luc_cli::help::check_examples(&super::command());
+    }
+}

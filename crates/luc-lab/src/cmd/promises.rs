@@ -1,0 +1,354 @@
+//! `luc-lab promises`
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use luc_host::{HostError, plain};
+use luc_torture::mark::{self, MarkError};
+use luc_torture::{
+    CutError, Cuts, DataMode, DirTree, Done, History, Length, Report, Work, WorkError, verify,
+    work, work_rank,
+};
+use serde_json::json;
+
+use luc_cli::Context;
+use luc_cli::exit::Failure;
+use luc_cli::units::{count, counted};
+use luc_cli::verb::{Verb, verbs};
+
+verbs! {
+    /// Write files, and check them after a power cut
+    Verbs:
+    Work(WorkArgs),
+    Verify(VerifyArgs),
+    Cuts(CutsArgs),
+}
+
+/// Write, rename, truncate, remove and sync files, and mark each step
+#[derive(Debug, clap::Args)]
+pub struct WorkArgs {
+    /// An empty directory to work in
+    #[arg(long, value_hint = clap::ValueHint::DirPath)]
+    dir: PathBuf,
+    /// Where the marks go: a new file, or the log of a recorded disk
+    #[arg(long, value_hint = clap::ValueHint::FilePath)]
+    acks: PathBuf,
+    /// Threads of each process
+    #[arg(long, default_value_t = 4)]
+    threads: u32,
+    /// Processes
+    #[arg(long, default_value_t = 1)]
+    processes: u32,
+    /// Seed that decides what each thread does
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Operations of each thread
+    #[arg(long, default_value_t = 1000, conflicts_with = "seconds")]
+    ops: u64,
+    /// Work for this many seconds instead
+    #[arg(long)]
+    seconds: Option<u32>,
+    /// End with a sync of the file system
+    #[arg(long)]
+    sync_at_end: bool,
+    /// Sync files only, neither directories nor the whole file system
+    #[arg(long)]
+    files_only: bool,
+    /// Do only this process's part
+    #[arg(long, hide = true)]
+    rank: Option<u32>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Compare the files found with the promises of the marks
+#[derive(Debug, clap::Args)]
+pub struct VerifyArgs {
+    /// The directory as it was found
+    #[arg(long, value_hint = clap::ValueHint::DirPath)]
+    dir: PathBuf,
+    /// The marks
+    #[arg(long, value_hint = clap::ValueHint::FilePath)]
+    acks: PathBuf,
+    /// Consider only marks before this index
+    #[arg(long, value_name = "INDEX")]
+    until: Option<u64>,
+    /// How the file system was mounted
+    #[arg(long, value_enum, default_value = "ordered")]
+    data_mode: Mode,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Cut the power of a recorded disk at many moments, and compare each time
+#[derive(Debug, clap::Args)]
+pub struct CutsArgs {
+    /// Disk of the lab that was recorded, by name
+    #[arg(long)]
+    recorded: String,
+    /// Disk of the lab, switched off, that will show what a cut left
+    #[arg(long)]
+    replica: String,
+    /// Its partition with the file system, such as p2
+    #[arg(long, default_value = "")]
+    partition: String,
+    /// Its partition with the journal, if the journal has its own device
+    #[arg(long)]
+    journal: Option<String>,
+    /// Directory to mount it at
+    #[arg(long, value_hint = clap::ValueHint::DirPath)]
+    at: PathBuf,
+    /// File system
+    #[arg(long, default_value = "ext4")]
+    fs_type: String,
+    /// Mount options
+    #[arg(long, default_value = "")]
+    mount: String,
+    /// How the file system was mounted
+    #[arg(long, value_enum, default_value = "ordered")]
+    data_mode: Mode,
+    /// Number of cuts
+    #[arg(long, default_value_t = 100)]
+    cuts: u32,
+    /// Check every Nth cut with e2fsck; 0: none
+    #[arg(long, default_value_t = 1)]
+    fsck_every: u32,
+    /// Seed that decides where to cut and what survives
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Mode {
+    /// data=ordered or data=journal
+    Ordered,
+    /// data=writeback: data that no sync promised may hold anything
+    Writeback,
+}
+
+impl From<Mode> for DataMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Ordered => Self::Ordered,
+            Mode::Writeback => Self::Writeback,
+        }
+    }
+}
+
+impl Verb for WorkArgs {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let plan = Work {
+            dir: self.dir.clone(),
+            acks: self.acks.clone(),
+            processes: self.processes,
+            threads: self.threads,
+            seed: self.seed,
+            length: match self.seconds {
+                Some(seconds) => Length::Time(Duration::from_secs(seconds.into())),
+                None => Length::Operations(self.ops),
+            },
+            sync_at_end: self.sync_at_end,
+            files_only: self.files_only,
+        };
+        let failed = |error: WorkError| work_failed(&self.dir, &error);
+        if let Some(rank) = self.rank {
+            let done = work_rank(&plan, rank).map_err(failed)?;
+            write!(context.out, "{}", done.to_lines())?;
+            return Ok(());
+        }
+        let done = work(&plan, &|rank| again(&plan, rank)).map_err(failed)?;
+        if self.json {
+            context.print_json(&json!({
+                "schema": 1,
+                "operations": done.operations,
+                "syncs": done.syncs,
+                "failures": done.failures,
+            }))?;
+        } else {
+            let [operations, syncs] = [done.operations, done.syncs].map(count);
+            writeln!(
+                context.out,
+                "{operations} operations, {syncs} syncs acknowledged"
+            )?;
+        }
+        stopped_early(&self.dir, &done)
+    }
+}
+
+/// This program again, as one of the processes.
+fn again(plan: &Work, rank: u32) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["promises", "work", "--dir"]).arg(&plan.dir);
+    command.arg("--acks").arg(&plan.acks);
+    let length = match plan.length {
+        Length::Operations(operations) => ["--ops".to_owned(), operations.to_string()],
+        Length::Time(time) => ["--seconds".to_owned(), time.as_secs().to_string()],
+    };
+    command.args(length);
+    if plan.files_only {
+        command.arg("--files-only");
+    }
+    for (option, value) in [
+        ("--threads", u64::from(plan.threads)),
+        ("--processes", u64::from(plan.processes)),
+        ("--seed", plan.seed),
+        ("--rank", u64::from(rank)),
+    ] {
+        command.arg(option).arg(value.to_string());
+    }
+    command
+}
+
+fn work_failed(dir: &Path, error: &WorkError) -> Failure {
+    match error {
+        WorkError::Call { path, why, .. } if why.kind() == std::io::ErrorKind::NotFound => {
+            HostError::NotFound {
+                path: path.clone(),
+                why: plain(why),
+                fix: "create it first".to_owned(),
+            }
+            .into()
+        }
+        _ => Failure::workload(format!("promises {}", dir.display()), error),
+    }
+}
+
+fn stopped_early(dir: &Path, done: &Done) -> Result<(), Failure> {
+    let Some(first) = done.failures.first() else {
+        return Ok(());
+    };
+    let threads = counted(done.failures.len() as u64, "thread", "threads");
+    Err(Failure::workload(
+        format!("promises {}", dir.display()),
+        format!("{threads} stopped early; first: {first}"),
+    ))
+}
+
+impl Verb for VerifyArgs {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let marks = read_marks(&self.acks)?;
+        let unusable = |error: MarkError| bad_marks(&self.acks, &error);
+        let marks = mark::read(&marks).map_err(unusable)?;
+        let until = self.until.unwrap_or(u64::MAX);
+        let mut history = History::new();
+        for mark in marks.iter().take_while(|mark| mark.index < until) {
+            history.push(mark).map_err(unusable)?;
+        }
+        let mode = self.data_mode.into();
+        let tree = DirTree::new(&self.dir);
+        let report = verify(&tree, &history, mode).map_err(|error| HostError::NotFound {
+            path: self.dir.display().to_string(),
+            why: plain(&error),
+            fix: "name the directory that `luc-lab promises work` was given".to_owned(),
+        })?;
+        print(self, context, &report)?;
+        match report.violations.first() {
+            None => Ok(()),
+            Some(first) => Err(Failure::broken(
+                self.dir.display(),
+                report.violations.len() as u64,
+                first,
+            )),
+        }
+    }
+}
+
+impl Verb for CutsArgs {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let cuts = Cuts {
+            recorded: self.recorded.clone(),
+            replica: self.replica.clone(),
+            partition: self.partition.clone(),
+            journal: self.journal.clone(),
+            at: self.at.clone(),
+            fs_type: self.fs_type.clone(),
+            mount_opts: self.mount.clone(),
+            data_mode: self.data_mode.into(),
+            cuts: self.cuts,
+            fsck_every: self.fsck_every,
+            seed: self.seed,
+        };
+        let summary = cuts.run().map_err(|error| match error {
+            CutError::Mark(error) => bad_marks(Path::new(&self.recorded), &error),
+            error => Failure::workload(format!("promises {}", self.recorded), error),
+        })?;
+        if self.json {
+            context.print_json(&json!({"schema": 1, "summary": summary}))?;
+        } else {
+            for loss in &summary.losses {
+                writeln!(context.out, "{loss}")?;
+            }
+            writeln!(
+                context.out,
+                "{} of a record of {} entries, {} flushes; {} verified, {} acknowledged; {} \
+                 checked, e2fsck {} times; {} lost",
+                counted(summary.cuts, "cut", "cuts"),
+                count(summary.log_entries),
+                count(summary.flushes),
+                counted(summary.syncs_verified, "sync", "syncs"),
+                count(summary.syncs),
+                counted(summary.files, "file", "files"),
+                count(summary.fscks),
+                count(summary.losses.len() as u64),
+            )?;
+        }
+        match summary.losses.first() {
+            None => Ok(()),
+            Some(first) => Err(Failure::broken(
+                &self.recorded,
+                summary.losses.len() as u64,
+                first,
+            )),
+        }
+    }
+}
+
+fn read_marks(path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(|error| {
+        let (path, why) = (path.display().to_string(), plain(&error));
+        let fix = "give the file that `luc-lab promises work` got as --acks".to_owned();
+        match error.kind() {
+            std::io::ErrorKind::NotFound => HostError::NotFound { path, why, fix }.into(),
+            _ => Failure::trace(path, why),
+        }
+    })
+}
+
+fn bad_marks(path: &Path, error: &MarkError) -> Failure {
+    Failure::trace(path.display(), error)
+}
+
+fn print(args: &VerifyArgs, context: &mut Context, report: &Report) -> Result<(), Failure> {
+    if args.json {
+        let report = json!({
+            "schema": 1,
+            "marks": report.marks,
+            "syncs": report.syncs,
+            "files": report.files,
+            "sectors": report.sectors,
+            "violations": report.violations,
+        });
+        return context.print_json(&report);
+    }
+    for violation in &report.violations {
+        writeln!(context.out, "{violation}")?;
+    }
+    let broken = report.violations.len() as u64;
+    writeln!(
+        context.out,
+        "{}, {} acknowledged; {} with {}; {}",
+        counted(report.marks, "mark", "marks"),
+        counted(report.syncs, "sync", "syncs"),
+        counted(report.files as u64, "file", "files"),
+        counted(report.sectors as u64, "sector", "sectors"),
+        counted(broken, "broken promise", "broken promises"),
+    )?;
+    Ok(())
+}

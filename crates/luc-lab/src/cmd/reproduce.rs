@@ -1,0 +1,204 @@
+//! `luc-lab reproduce`
+
+use std::fs;
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+
+use luc_campaign::backends::local::Local;
+use luc_campaign::places::Setup;
+use luc_campaign::reproduce::document::{self, Answered};
+use luc_campaign::reproduce::published::Reported;
+use luc_campaign::reproduce::{Published, campaign as whole, chosen, markdown};
+use luc_campaign::show::Shown;
+use luc_campaign::{Store, run};
+use luc_report::{html, text};
+use serde_json::json;
+
+use super::campaign;
+use crate::bar::Bar;
+use crate::failure::OrFailure as _;
+use luc_cli::Context;
+use luc_cli::exit::{Code, Failure};
+use luc_cli::units::counted;
+use luc_cli::verb::{Interrupt, Verb};
+
+const SCHEMA: &str = "luc-reproduce/1";
+
+/// Compare the documents' figures with our own
+///
+/// Measures what is missing of the sweep behind each figure, in the lab, and decides by rule
+/// whether the figure is reproduced. D5.8 is a figure of the dissertation, P7 one of the paper;
+/// without names, all figures are answered. All of them take some hours on two processors, --quick
+/// about ten minutes. After an interruption the same command continues.
+#[derive(Debug, clap::Args)]
+#[allow(clippy::struct_excessive_bools)] // each is an option of its own
+#[command(after_help = "Examples:\n\
+    \x20 luc-lab reproduce --list\n\
+    \x20 luc-lab reproduce D5.6 D5.8 --quick\n\
+    \x20 luc-lab reproduce --from-results --markdown reproduction.md")]
+pub struct Args {
+    /// Figures and tables, as --list names them [default: all]
+    #[arg(value_name = "FIGURE")]
+    figures: Vec<String>,
+    /// List the figures; measure nothing
+    #[arg(long, conflicts_with_all = ["quick", "from_results", "any_version", "markdown"])]
+    list: bool,
+    /// Measure few points, with the fewest repeats that give an interval
+    #[arg(long)]
+    quick: bool,
+    /// Answer from existing results; measure nothing
+    #[arg(long)]
+    from_results: bool,
+    /// Accept results of other versions, too; measure only cells without any
+    #[arg(long, conflicts_with = "from_results")]
+    any_version: bool,
+    /// Folder of the results; made if absent
+    #[arg(long, short = 'o', value_name = "DIR", default_value = "out/reproduce", value_hint = clap::ValueHint::DirPath)]
+    out: PathBuf,
+    /// Cells to measure at the same time [default: as many as processors and memory allow]
+    #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    jobs: Option<u32>,
+    /// Directory that holds the sources of the module
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
+    /// Also write the answer as Markdown
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    markdown: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let all = Published::builtin();
+        let figures = all
+            .chosen(&self.figures)
+            .map_err(|why| Failure::usage("reproduce", why))?;
+        if self.list {
+            return self.list(&figures, context);
+        }
+        let Some(campaign) = chosen::campaign(all, whole(), &figures, self.quick) else {
+            // Nothing to measure: poles are computed.
+            return self.tell(&document::answer(all, &figures, None), None, None, context);
+        };
+        let mut failed = 0;
+        let (store, results, current) = if self.from_results {
+            let store = Store::existing(&self.out).or_failure()?;
+            let results = store.read().or_failure()?;
+            (store, results, None)
+        } else {
+            let source = self.source.as_deref();
+            let setup = Setup {
+                any_version: self.any_version,
+                ..campaign::setup(["lab"], source, &self.out, None, context)?
+            };
+            let store = Store::open(&self.out).or_failure()?;
+            let bar = Bar::new();
+            let local = Local { jobs: self.jobs };
+            let ended = run::run(&campaign, &store, &local, &setup, false, &bar).or_failure()?;
+            drop(bar);
+            failed = ended.wave.failed;
+            let results = store.read().or_failure()?;
+            (store, results, Some(setup))
+        };
+        let shown = Shown::new(&campaign, &results, current.as_ref());
+        let answers = document::answer(all, &figures, Some(&shown));
+        self.tell(&answers, Some(&shown), Some(&store), context)?;
+        if failed == 0 {
+            return Ok(());
+        }
+        let failed = counted(failed as u64, "cell", "cells");
+        let folder = store.dir().join("failed");
+        let line = format!("reproduce: {failed} failed; see {}", folder.display());
+        Err(Failure::Coded(Code::Lab, line))
+    }
+
+    /// An interrupt abandons the cells under way and keeps all measured ones.
+    fn interrupt(&self) -> Interrupt {
+        Interrupt::Asks
+    }
+}
+
+impl Args {
+    fn list(&self, figures: &[&Reported], context: &mut Context) -> Result<(), Failure> {
+        if self.json {
+            let all: Vec<_> = figures
+                .iter()
+                .map(|figure| {
+                    json!({
+                        "id": figure.id,
+                        "also": figure.also,
+                        "title": figure.title,
+                        "page": figure.page,
+                        "claims": figure.claims.iter().map(|claim| &claim.says).collect::<Vec<_>>(),
+                    })
+                })
+                .collect();
+            return context.print_json(&json!({ "schema": SCHEMA, "figures": all }));
+        }
+        for figure in figures {
+            let names: Vec<&str> = std::iter::once(&figure.id)
+                .chain(&figure.also)
+                .map(String::as_str)
+                .collect();
+            let claims = counted(figure.claims.len() as u64, "claim", "claims");
+            writeln!(
+                context.out,
+                "{:<24} {}, {claims}",
+                names.join(" "),
+                figure.title
+            )?;
+        }
+        Ok(())
+    }
+
+    fn tell(
+        &self,
+        answers: &[Answered<'_>],
+        shown: Option<&Shown<'_>>,
+        store: Option<&Store>,
+        context: &mut Context,
+    ) -> Result<(), Failure> {
+        let all = Published::builtin();
+        let report = document::document(all, answers, shown);
+        let page = match store {
+            Some(store) => {
+                store
+                    .write("reproduce.txt", text::render(&report, false).as_bytes())
+                    .or_failure()?;
+                Some(
+                    store
+                        .write(
+                            "reproduce.html",
+                            html::render(&report).or_failure()?.as_bytes(),
+                        )
+                        .or_failure()?,
+                )
+            }
+            None => None,
+        };
+        if let Some(path) = &self.markdown {
+            let page = markdown::markdown(all, answers, shown);
+            write(path, &page)?;
+        }
+        if self.json {
+            return context
+                .print_json(&json!({ "schema": SCHEMA, "quick": self.quick, "figures": answers }));
+        }
+        let shown = text::render(&report, io::stdout().is_terminal());
+        context.out.write_all(shown.as_bytes())?;
+        context.out.flush()?;
+        if let Some(page) = page {
+            writeln!(context.err, "report: {}", page.display())?;
+        }
+        Ok(())
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).map_err(|error| {
+        let line = format!("reproduce: cannot write {}: {error}", path.display());
+        Failure::Unexpected(anyhow::anyhow!(line))
+    })
+}

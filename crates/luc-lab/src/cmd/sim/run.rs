@@ -1,0 +1,224 @@
+//! `luc-lab sim run`
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use clap::ValueHint;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use luc_host::plain;
+use luc_sim::costs::Costs;
+use luc_sim::disk::DiskKind;
+use luc_sim::journal::kind::{Choice, KINDS};
+use luc_sim::kernel::{self, KERNELS};
+use luc_sim::mount::Mount;
+use luc_sim::processors::{Machine, PAST_US_MAX};
+use luc_sim::recorder::Recording;
+use luc_sim::{Setup, SimError, speeds};
+
+use super::calibrate;
+use crate::cmd::bench::print;
+use luc_cli::Context;
+use luc_cli::exit::Failure;
+use luc_cli::recordings::Totals;
+use luc_cli::verb::Verb;
+use luc_trace::{Entry, Writer};
+
+/// Number of entries of a recording that are written at a time, so that spans and lines of one time
+/// lie together.
+const PIECE: usize = 1024;
+
+/// Run a benchmark in the simulator
+///
+/// Prints what `luc-lab bench` would print on such a machine. Without --luc, --policy and --set it
+/// simulates stock. The same arguments and seed give the same figures. A recording is like one of
+/// `luc trace record` in which every event is seen: `luc trace`, `luc doctor --from` and
+/// `luc replay` read it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc-lab sim run --disk hdd-7200 -- create-fsync --threads 16\n\
+    \x20 luc-lab sim run --disk hdd-7200 --cpus 4 --mips 3000 --luc -- create-fsync --threads 16\n\
+    \x20 luc-lab sim run --disk nehalem-raid10 --cpus 8 --mips 2394 -- metarates --procs 8 --files 8\n\
+    \x20 luc-lab sim run --policy static --json -- burst --threads 4 --spread-us 400\n\
+    \x20 luc-lab sim run --journal delayed-logging -- create-fsync --threads 16\n\
+    \x20 luc-lab sim run --luc --record run.luc -- create-fsync --threads 16\n\
+    \x20 luc-lab sim run --calibrated machine.json --luc -- create-fsync --threads 16")]
+pub struct Args {
+    /// The disk: time per request and requests at once; a preset of `luc-lab disks`; an array of
+    /// either; or a name of `luc-lab sim disks`; then changes; for example 4ms:1,
+    /// hdd-7200:cache_bytes=0, raid10:4:hdd-15k:chunk_bytes=65536, nehalem-raid10
+    ///
+    /// Arrays are raid0, raid1 and raid10, with their number of members. `luc-lab sim disks` lists
+    /// the knobs of arrays and of a controller's cache. A size may come last, as in
+    /// `sata-ssd:512M`: a small disk has a small journal and few inodes.
+    #[arg(long, value_name = "SPEC", default_value = "4ms:1")]
+    disk: String,
+    /// Processors that run in parallel [default: as many as speeds, or one]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: Option<u16>,
+    /// Million instructions per second of each processor, or a list: 3000,3000,1000,1000
+    /// [default: 1000]
+    #[arg(long, value_name = "MIPS", allow_hyphen_values = true)]
+    mips: Option<String>,
+    /// A machine of `luc-lab sim calibrate --json`: its disk, and its processors and their speed
+    /// unless they are given
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "disk")]
+    calibrated: Option<PathBuf>,
+    /// Other speeds from this moment on, for example 2s=1500; may be repeated
+    #[arg(long, value_name = "TIME=MIPS", allow_hyphen_values = true)]
+    mips_at: Vec<String>,
+    /// Kernel whose ext4 and scheduler to simulate
+    #[arg(long, value_name = "NAME", default_value = KERNELS[0].name, value_parser = kernels())]
+    kernel: String,
+    /// How far apart the tasks' virtual run times are at most at the start, as if they had run
+    /// before [default: one request of the scheduler]
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(..=PAST_US_MAX))]
+    past_us: Option<u64>,
+    /// Mount options: `noatime`, `dioread_lock`
+    #[arg(long, value_name = "OPTIONS", default_value = "")]
+    mount: String,
+    /// The journal: jbd2, or an alternative to it
+    #[arg(long, value_name = "NAME", default_value = KINDS[0].name, value_parser = journals())]
+    journal: String,
+    /// Size of the journal's log in MiB; by default jbd2 has the size that the lab gives it on such
+    /// a disk, 256 from 2 GiB on
+    #[arg(long, value_name = "N")]
+    journal_mib: Option<u32>,
+    /// Simulate LUC with the settings of a plain `luc on`
+    #[arg(long)]
+    luc: bool,
+    #[command(flatten)]
+    knobs: super::Knobs,
+    /// Seed that decides when each task begins
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// File for a recording of the run, including the warm-up
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    record: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// The benchmark and its arguments, as for `luc-lab bench`; a folder may be left out
+    #[arg(last = true, required = true, value_name = "BENCH")]
+    bench: Vec<String>,
+}
+
+fn journals() -> PossibleValuesParser {
+    let kinds = KINDS.iter();
+    PossibleValuesParser::new(kinds.map(|kind| PossibleValue::new(kind.name).help(kind.help)))
+}
+
+fn kernels() -> PossibleValuesParser {
+    let kernels = KERNELS.iter();
+    PossibleValuesParser::new(
+        kernels.map(|kernel| PossibleValue::new(kernel.name).help(kernel.help)),
+    )
+}
+
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        let wrong = |error: String| Failure::usage("sim run", error);
+        let said = |error: SimError| wrong(error.to_string());
+        let setup = self.setup().map_err(wrong)?;
+        let load = luc_sim_loads::load(&self.bench).map_err(said)?;
+        let report = if let Some(path) = &self.record {
+            let (report, recording) = luc_sim_loads::record(&load, &setup).map_err(said)?;
+            self.write(recording, path, context)?;
+            report
+        } else {
+            luc_sim_loads::run(&load, &setup).map_err(said)?
+        };
+        print(&report, self.json, context)
+    }
+}
+
+impl Args {
+    fn setup(&self) -> Result<Setup, String> {
+        let luc = if self.luc || self.knobs.are_given() {
+            self.knobs.params()?
+        } else {
+            None
+        };
+        let machine = self.calibrated.as_deref().map(calibrate::machine);
+        let machine = machine.transpose()?;
+        let disk: Result<DiskKind, _> = self.disk_text(machine.as_ref()).parse();
+        let disk = disk.map_err(|error| error.to_string())?;
+        let kernel = kernel::named(&self.kernel).map_err(|error| error.to_string())?;
+        let mount = Mount::new(kernel, &self.mount);
+        let journal = Choice::on(&self.journal, self.journal_mib, disk.size_mib);
+        Ok(Setup {
+            machine: self.processors(machine.as_ref())?,
+            disk,
+            journal: journal.map_err(|error| error.to_string())?,
+            costs: Costs::default(),
+            mount: mount.map_err(|error| error.to_string())?,
+            luc,
+            seed: self.seed,
+        })
+    }
+
+    fn disk_text<'a>(&'a self, measured: Option<&'a calibrate::Machine>) -> &'a str {
+        measured.map_or(&self.disk, |machine| &machine.disk)
+    }
+
+    fn processors(&self, measured: Option<&calibrate::Machine>) -> Result<Machine, String> {
+        let (mut cpus, mut mips) = (self.cpus, self.mips.clone());
+        if let Some(measured) = measured {
+            let lacks = |what| format!("the recording does not tell {what}");
+            cpus = cpus.or(measured.cpus);
+            mips = mips.or_else(|| measured.mips.map(|mips| mips.to_string()));
+            cpus.ok_or_else(|| lacks("how many processors there were: give --cpus"))?;
+            mips.as_ref()
+                .ok_or_else(|| lacks("how fast they were: give --mips"))?;
+        }
+        let machine = speeds::machine(cpus, mips.as_deref().unwrap_or("1000"), &self.mips_at)?;
+        Ok(Machine {
+            past_ns: self.past_us.map(|us| us * 1000),
+            ..machine
+        })
+    }
+
+    fn write(
+        &self,
+        recording: Recording,
+        path: &Path,
+        context: &mut Context,
+    ) -> Result<(), Failure> {
+        let header = recording
+            .header
+            .with("disk", &self.disk)
+            .with("rules", &self.kernel)
+            .with("mount", &self.mount)
+            .with("journal", &self.journal)
+            .with("command", &self.bench.join(" "));
+        let written = File::create(path).and_then(|file| {
+            let mut writer = Writer::new(BufWriter::new(file), &header)?;
+            let mut totals = Totals::default();
+            for entries in recording.entries.chunks(PIECE) {
+                for entry in entries {
+                    match entry {
+                        Entry::Line(record) => {
+                            totals.event(&record.event);
+                            writer.record(record)?;
+                        }
+                        Entry::Span(span) => {
+                            totals.span(span.kind.number());
+                            writer.span(span)?;
+                        }
+                        // The simulator loses nothing, and has neither control groups nor paths.
+                        Entry::SpansLost(_)
+                        | Entry::Cgroup { .. }
+                        | Entry::File { .. }
+                        | Entry::End => {}
+                    }
+                }
+                writer.flush()?;
+            }
+            writer.finish()?;
+            Ok(totals)
+        });
+        let totals = written.map_err(|error| Failure::trace(path.display(), plain(&error)))?;
+        writeln!(context.err, "luc-lab: {}: {totals}; 0 lost", path.display())?;
+        Ok(())
+    }
+}

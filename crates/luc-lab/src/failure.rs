@@ -1,0 +1,58 @@
+//! Failures of the lab, of reports and of campaigns, as the command line tells them.
+
+use luc_campaign::CampaignError;
+use luc_cli::exit::{Code, Failure};
+use luc_report::ReportError;
+use luc_vm::LabError;
+
+/// A result whose error has a line and an exit code.
+pub trait OrFailure<T> {
+    fn or_failure(self) -> Result<T, Failure>;
+}
+
+impl<T> OrFailure<T> for Result<T, LabError> {
+    fn or_failure(self) -> Result<T, Failure> {
+        self.map_err(|error| {
+            let code = if error.is_missing_prerequisite() {
+                Code::LabUnavailable
+            } else {
+                Code::Lab
+            };
+            Failure::lab(code, error)
+        })
+    }
+}
+
+impl<T> OrFailure<T> for Result<T, ReportError> {
+    fn or_failure(self) -> Result<T, Failure> {
+        self.map_err(|error| match &error {
+            ReportError::Lab { source, .. } if source.is_missing_prerequisite() => {
+                Failure::lab(Code::LabUnavailable, error)
+            }
+            ReportError::Lab { .. } | ReportError::Failed { .. } => Failure::lab(Code::Lab, error),
+            // Its line tells the cause already.
+            ReportError::Chart { .. } => Failure::Unexpected(anyhow::anyhow!(error.to_string())),
+        })
+    }
+}
+
+impl<T> OrFailure<T> for Result<T, CampaignError> {
+    fn or_failure(self) -> Result<T, Failure> {
+        self.map_err(|error| {
+            let code = match error {
+                CampaignError::Host(error) => return Failure::Host(error),
+                CampaignError::Unavailable { .. } => Code::LabUnavailable,
+                CampaignError::Failed { .. } => Code::Lab,
+                CampaignError::Backend { .. } => Code::BackEnd,
+                CampaignError::Interrupted => {
+                    return Failure::Coded(Code::Interrupted, error.to_string());
+                }
+                CampaignError::File { .. } => {
+                    return Failure::Unexpected(anyhow::anyhow!("campaign: {error}"));
+                }
+                _ => Code::Campaign,
+            };
+            Failure::Coded(code, format!("campaign: {error}"))
+        })
+    }
+}

@@ -1,0 +1,298 @@
+//! Back-ends and exports of campaigns if something is wrong: no Slurm, a Slurm that refuses,
+//! invalid keys, folders that cannot be written. Small scripts stand in for Slurm's commands; the
+//! suite `slurm` of the system tests has the real ones.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use common::luc_lab;
+use tempfile::TempDir;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+const USAGE: i32 = luc_cli::exit::Code::Usage as i32;
+const CAMPAIGN: i32 = luc_cli::exit::Code::Campaign as i32;
+const BACK_END: i32 = luc_cli::exit::Code::BackEnd as i32;
+const UNEXPECTED: i32 = luc_cli::exit::Code::Unexpected as i32;
+
+/// Twelve points, three times each.
+const MANY: &str = r#"
+title = "Many"
+stop = { repeats_min = 3, repeats_max = 3 }
+
+[[block]]
+name = "loops"
+bench = "create-fsync --threads {threads} --seconds 1 {dir}"
+arms = ["stock"]
+factors = { kernel = "6.12", disk = ["4ms:1", "1ms:64"], vcpus = [1, 4], threads = [1, 4, 16] }
+"#;
+
+/// Writes the campaign's file into this folder.
+fn many(dir: &Path) -> PathBuf {
+    let file = dir.join("many.toml");
+    fs::write(&file, MANY).expect("a campaign");
+    file
+}
+
+/// Scripts that stand in for Slurm's commands.
+struct Pretended(TempDir);
+
+impl Pretended {
+    fn new() -> Self {
+        let pretended = Self(tempfile::tempdir().expect("temporary directory"));
+        fs::create_dir(pretended.path("bin")).expect("a folder");
+        pretended.command("scontrol", "echo 'MaxArraySize            = 1001'");
+        pretended.command("squeue", "");
+        pretended.command("scancel", "");
+        pretended
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, name: &str, body: &str) {
+        let path = self.path("bin").join(name);
+        let here = self.0.path().display();
+        let script = format!("#!/bin/sh\nhere={here}\n{body}\n");
+        fs::write(&path, script).expect("a script");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
+    }
+
+    /// Runs a campaign; returns the exit code and standard error.
+    fn run(&self, out: &Path, more: &[&str]) -> (i32, String) {
+        let bin = self.path("bin").display().to_string() + ":/usr/bin:/bin";
+        let mut command = luc_lab();
+        command
+            .env("PATH", bin)
+            .args(["campaign", "run"])
+            .arg(many(self.0.path()))
+            .args(["--source", ROOT, "--out"])
+            .arg(out)
+            .args(["--on", "slurm", "--poll-s", "1"])
+            .args(more);
+        said(&mut command)
+    }
+}
+
+fn said(command: &mut assert_cmd::Command) -> (i32, String) {
+    let output = command.output().expect("the program runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code().expect("no signal"), said)
+}
+
+#[test]
+fn no_slurm() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let mut command = luc_lab();
+    command
+        .env("PATH", dir.path())
+        .args(["campaign", "run"])
+        .arg(many(dir.path()))
+        .args(["--source", ROOT, "--out"])
+        .arg(dir.path().join("out"))
+        .args(["--on", "slurm"]);
+    let (code, line) = said(&mut command);
+    assert_eq!(code, BACK_END, "{line}");
+    assert!(
+        line.starts_with("luc-lab: campaign: slurm: no scontrol in PATH; run this where"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_slurm_that_refuses() {
+    let slurm = Pretended::new();
+    slurm.command(
+        "sbatch",
+        "echo 'sbatch: error: invalid account' >&2; exit 1",
+    );
+    let (code, line) = slurm.run(&slurm.path("out"), &["--partition", "p"]);
+    assert_eq!(code, BACK_END, "{line}");
+    assert_eq!(
+        line,
+        "luc-lab: campaign: slurm: sbatch: error: invalid account\n"
+    );
+    let left = fs::read_dir(slurm.path("out/slurm"))
+        .expect("the folder")
+        .count();
+    assert_eq!(left, 0, "keys that no job needs");
+    slurm.command("scontrol", "echo 'MaxArraySize            = 0'");
+    let (code, line) = slurm.run(&slurm.path("out"), &[]);
+    assert_eq!(code, BACK_END, "{line}");
+    assert!(
+        line.contains("does not run job arrays: MaxArraySize is 0"),
+        "{line}"
+    );
+}
+
+/// Jobs leave no result, because the nodes do not see the folder.
+#[test]
+fn jobs_that_leave_nothing() {
+    let slurm = Pretended::new();
+    slurm.command(
+        "sbatch",
+        "cat > $here/script; echo \"$*\" >> $here/submitted; echo 1",
+    );
+    let campaign = slurm.path("one.toml");
+    let text = "title = \"One\"\nstop = { repeats_min = 1, repeats_max = 1 }\n[[block]]\n\
+        name = \"b\"\nbench = \"create-fsync {dir}\"\narms = [\"stock\"]\n\
+        factors = { kernel = \"6.12\", disk = \"1ms:64\" }\n";
+    fs::write(&campaign, text).expect("a campaign");
+    let mut command = luc_lab();
+    command
+        .env(
+            "PATH",
+            slurm.path("bin").display().to_string() + ":/usr/bin:/bin",
+        )
+        .args([
+            "campaign", "run", "--source", ROOT, "--on", "slurm", "--poll-s", "1",
+        ])
+        .args([
+            "--sbatch-arg=--time=90",
+            "--program",
+            "/opt/it's/luc",
+            "--jobs",
+            "3",
+            "--out",
+        ])
+        .arg(slurm.path("out"))
+        .arg(&campaign);
+    let (code, line) = said(&mut command);
+    assert_eq!(code, luc_cli::exit::Code::Lab as i32, "{line}");
+    assert!(
+        line.contains("left no result (no longer in the queue); submitting it again"),
+        "{line}"
+    );
+    let submitted = fs::read_to_string(slurm.path("submitted")).expect("submitted");
+    assert_eq!(submitted.lines().count(), 2, "{submitted}");
+    for words in [
+        "--array=1-1%3 --requeue ",
+        "--cpus-per-task=1 --mem=1152M --time=90",
+    ] {
+        assert!(submitted.contains(words), "{words}: {submitted}");
+    }
+    let script = fs::read_to_string(slurm.path("script")).expect("the script");
+    let exec = "exec \"/opt/it's/luc\" campaign cell --from ";
+    assert!(script.contains(exec), "{script}");
+    let failed = fs::read_dir(slurm.path("out/failed")).expect("failures");
+    let failed: Vec<String> = failed
+        .map(|entry| fs::read_to_string(entry.expect("an entry").path()).expect("a text"))
+        .collect();
+    let why = "2 times (no longer in the queue): it printed nothing; do the nodes see the folder";
+    assert!(failed.iter().any(|text| text.contains(why)), "{failed:?}");
+}
+
+#[test]
+fn folders_that_cannot_be_written() {
+    let slurm = Pretended::new();
+    slurm.command("sbatch", "touch $here/submitted");
+    fs::write(slurm.path("file"), "").expect("a file");
+    let (code, line) = slurm.run(&slurm.path("file"), &[]);
+    assert_eq!(code, UNEXPECTED, "{line}");
+    assert!(line.contains("Not a directory"), "{line}");
+    // A file instead of the keys' folder.
+    fs::create_dir_all(slurm.path("out/cells")).expect("a folder");
+    fs::write(slurm.path("out/slurm"), "").expect("a file");
+    let (code, line) = slurm.run(&slurm.path("out"), &[]);
+    assert_eq!(code, UNEXPECTED, "{line}");
+    assert!(line.contains("out/slurm"), "{line}");
+    assert!(!slurm.path("submitted").exists(), "no job without keys");
+}
+
+#[test]
+fn keys_that_are_none() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let keys = dir.path().join("keys");
+    let cell = |number: &str| {
+        let mut command = luc_lab();
+        command.current_dir(dir.path()).args([
+            "campaign", "cell", "--out", "out", "--from", "keys", "--nth", number,
+        ]);
+        said(&mut command)
+    };
+    let (code, line) = cell("1");
+    assert_eq!(code, UNEXPECTED, "{line}");
+    assert!(line.contains("cannot read keys: No such file"), "{line}");
+    fs::write(&keys, "").expect("a file");
+    assert_eq!(
+        cell("1"),
+        (
+            CAMPAIGN,
+            "luc-lab: campaign: cell: keys: it is empty\n".into()
+        )
+    );
+    // The end of the first key is lost.
+    fs::write(&keys, "{\"place\":\"lab\",\"mach\n").expect("a file");
+    let (code, line) = cell("1");
+    assert_eq!(code, CAMPAIGN, "{line}");
+    assert!(
+        line.starts_with("luc-lab: campaign: cell: keys:1: EOF while parsing"),
+        "{line}"
+    );
+    fs::write(&keys, b"\xff\xfe\n").expect("a file");
+    assert_eq!(cell("1").0, UNEXPECTED);
+    fs::write(&keys, "a\nb\n").expect("a file");
+    let line = "luc-lab: campaign: cell: keys: its last line is number 2; there is no line 7\n";
+    assert_eq!(cell("7"), (CAMPAIGN, line.into()));
+    assert_eq!(cell("0").0, USAGE);
+    assert!(
+        !dir.path().join("out").exists(),
+        "nothing is made before a key is read"
+    );
+}
+
+#[test]
+fn exports_are_what_the_shell_and_python_take() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let export = |out: &str, format: &str| {
+        let mut command = luc_lab();
+        command
+            .current_dir(dir.path())
+            .args(["campaign", "export"])
+            .arg(many(dir.path()))
+            .args(["--source", ROOT])
+            .args([
+                "--program",
+                "/opt/luc-lab",
+                "--format",
+                format,
+                "--out",
+                out,
+            ]);
+        let output = command.output().expect("the program runs");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        (
+            output.status.code(),
+            text,
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let (code, text, _) = export("it's out", "parallel");
+    assert_eq!(code, Some(0));
+    assert_eq!(text.lines().count(), 36, "12 points, three times each");
+    for line in text.lines() {
+        let begin = "/opt/luc-lab campaign cell '{\"place\":\"lab\",";
+        assert!(line.starts_with(begin), "{line}");
+        assert!(line.contains("/it's out\" --source "), "{line}");
+    }
+    let (code, text, _) = export("it's out", "snakemake");
+    assert_eq!(code, Some(0));
+    assert_eq!(text.matches("rule cell:").count(), 1);
+    assert_eq!(text.matches(", 1, 1152),").count(), 36, "{text}");
+    assert!(text.contains("/it's out\"\n"), "{text}");
+    assert!(
+        !dir.path().join("it's out").exists(),
+        "an export writes nothing"
+    );
+    // A folder that no Snakefile can name.
+    let (code, _, line) = export("{out}", "snakemake");
+    assert_eq!(code, Some(CAMPAIGN), "{line}");
+    assert!(line.contains("or contains a brace"), "{line}");
+    // A folder with other things in it.
+    fs::create_dir(dir.path().join("other")).expect("a folder");
+    let (code, _, line) = export("other", "parallel");
+    assert_eq!(code, Some(CAMPAIGN), "{line}");
+}

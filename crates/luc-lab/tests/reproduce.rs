@@ -1,0 +1,107 @@
+//! `luc-lab reproduce` as a shell sees it, without a virtual machine.
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+
+use common::luc_lab;
+use insta::assert_snapshot;
+use luc_test::command::run;
+
+#[test]
+fn figures_are_listed() {
+    assert_snapshot!(run(luc_lab().args(["reproduce", "--list"])));
+}
+
+#[test]
+fn what_is_no_figure_is_refused_in_a_line() {
+    let unknown = run(luc_lab().args(["reproduce", "D5.88", "--list"]));
+    assert_eq!(
+        unknown,
+        "luc-lab: no figure D5.88; did you mean D5.8?; see `luc-lab reproduce --help`\n[exit 2]\n"
+    );
+    for line in [
+        &["reproduce", "--list", "--quick"][..],
+        &["reproduce", "--jobs", "0"],
+        &["reproduce", "--list", "--markdown", "x.md"],
+    ] {
+        luc_lab().args(line).assert().code(2);
+    }
+    let dir = tempfile::tempdir().expect("temporary folder");
+    let nothing = run(luc_lab()
+        .args(["reproduce", "D5.8", "--from-results", "--out"])
+        .arg(dir.path()));
+    assert!(nothing.ends_with("[exit 27]\n"), "{nothing}");
+    assert_eq!(nothing.trim_end().lines().count(), 2, "{nothing}");
+}
+
+/// Poles need no measurement.
+#[test]
+fn poles_are_computed() {
+    let dir = tempfile::tempdir().expect("temporary folder");
+    let page = dir.path().join("page.md");
+    let said = run(luc_lab()
+        .args(["reproduce", "D5.6", "--markdown"])
+        .arg(&page)
+        .current_dir(dir.path()));
+    assert!(said.contains("1 figure: 1 reproduced"), "{said}");
+    let page = std::fs::read_to_string(page).expect("a page");
+    assert!(page.contains("\": **reproduced**, ours is"), "{page}");
+    assert!(!dir.path().join("out").exists());
+}
+
+/// Without results a figure's verdict is `unknown`.
+#[test]
+fn nothing_measured_is_no_success() {
+    let dir = tempfile::tempdir().expect("temporary folder");
+    std::fs::create_dir_all(dir.path().join("cells")).expect("a folder");
+    let output = luc_lab()
+        .args([
+            "reproduce",
+            "D5.8",
+            "DS3.3",
+            "--from-results",
+            "--json",
+            "--out",
+        ])
+        .arg(dir.path())
+        .output()
+        .expect("the program runs");
+    assert!(output.status.success());
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let verdicts = answer["figures"].as_array().expect("figures");
+    let verdicts: Vec<_> = verdicts.iter().map(|it| it["verdict"].as_str()).collect();
+    assert_eq!(verdicts, [Some("unknown"), Some("unknown")]);
+}
+
+/// The page in docs/ is what the kept cells give by the current rules. `make reproduction` makes
+/// both.
+#[test]
+fn the_page_is_made_of_the_kept_cells() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let dir = tempfile::tempdir().expect("temporary folder");
+    std::fs::create_dir(dir.path().join("failed")).expect("a folder");
+    let unpacked = Command::new("tar")
+        .arg("-xzf")
+        .arg(docs.join("reproduction-cells.tar.gz"))
+        .arg("-C")
+        .arg(dir.path())
+        .status();
+    assert!(unpacked.expect("tar runs").success());
+    let page = dir.path().join("page.md");
+    let said = run(luc_lab()
+        .args(["reproduce", "--from-results", "-o"])
+        .arg(dir.path())
+        .arg("--markdown")
+        .arg(&page));
+    assert!(said.contains("figures:"), "{said}");
+    let kept = std::fs::read_to_string(docs.join("reproduction.md")).expect("the page");
+    let made = std::fs::read_to_string(page).expect("a page");
+    let other = kept
+        .lines()
+        .zip(made.lines())
+        .find(|(kept, made)| kept != made);
+    assert_eq!(other, None, "the first line that differs, kept and made");
+    assert_eq!(kept.lines().count(), made.lines().count());
+}

@@ -1,0 +1,64 @@
+//! Programs as a shell sees them, and files for them to read.
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use luc_trace::{Header, Span, Writer};
+
+/// What a terminal would show of a command, and the exit code.
+pub fn run(command: &mut Command) -> String {
+    let output = command.output().expect("the program runs");
+    format!(
+        "{}{}[exit {}]\n",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+        output.status.code().expect("no signal")
+    )
+}
+
+/// Formats JSON with one line per object or list that holds no other object.
+pub fn dense(json: &str) -> String {
+    use serde_json::Value;
+    fn put(value: &Value, deep: usize, to: &mut String) {
+        let holds = |one: &Value| one.to_string().contains('{');
+        let (begin, rows, end): (_, Vec<(String, &Value)>, _) = match value {
+            Value::Object(map) if map.values().any(holds) => {
+                let rows = map.iter().map(|(key, value)| (format!("{key}: "), value));
+                ("{", rows.collect(), "}")
+            }
+            Value::Array(all) if all.iter().any(holds) => {
+                let rows = all.iter().map(|value| (String::new(), value));
+                ("[", rows.collect(), "]")
+            }
+            _ => return *to += &value.to_string(),
+        };
+        *to += begin;
+        for (key, value) in rows {
+            to.extend(["\n", &"  ".repeat(deep + 1), &key]);
+            put(value, deep + 1, to);
+        }
+        to.extend(["\n", &"  ".repeat(deep), end]);
+    }
+    let value = serde_json::from_str(json).expect("JSON");
+    let mut shown = String::new();
+    put(&value, 0, &mut shown);
+    shown
+}
+
+/// A program of the workspace; what it says does not depend on where the tests run.
+pub fn program(name: &str) -> Command {
+    let mut command = Command::cargo_bin(name).expect("the program is built");
+    command.env("COLUMNS", "100").env_remove("LUC_SYSROOT");
+    command
+}
+
+/// Writes a recording of `spans`.
+pub fn record(file: &Path, header: &Header, spans: impl IntoIterator<Item = Span>) {
+    let file = fs::File::create(file).expect("temporary file");
+    let mut writer = Writer::new(file, header).expect("temporary file");
+    for span in spans {
+        writer.span(&span).expect("temporary file");
+    }
+    writer.finish().expect("temporary file");
+}
