@@ -40,7 +40,7 @@ fn bash(command: clap::Command, name: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// The name of a program as clap_complete has it in names of functions.
+/// The name of a program as `clap_complete` has it in names of functions.
 fn function(name: &str) -> String {
     name.replace('-', "_")
 }

@@ -63,7 +63,7 @@ codes! {
     Trace = 24 ["trace" "replay" "doctor" "sim"] "a trace cannot be read or recorded",
     PromiseBroken = 25 ["torture" "promises"]
         "something that a sync promised is missing, or something impossible was found",
-    Advised = 26 ["doctor"] "something costs time, and something can be done about it",
+    LucHelps = 26 ["doctor"] "something costs time, and LUC would help or may",
     Campaign = 27 ["campaign" "demo" "reproduce"]
         "the file, a key or the folder of results is wrong, or taken",
     Changed = 28 ["campaign"] "a figure changed",
@@ -73,6 +73,8 @@ codes! {
     Configuration = 32 ["service"] "the configuration is wrong or cannot be read",
     FtraceFailed = 33 ["on" "off"]
         "the kernel's ftrace has failed: until a reboot LUC's hooks stay, or cannot be installed",
+    OtherHelps = 34 ["doctor"] "something costs time, and something other than LUC would help",
+    DeviceBound = 35 ["doctor"] "something costs time, and only a faster device would help",
     Interrupted = 130 any "interrupted by Ctrl-C or SIGTERM",
 }
 

@@ -24,6 +24,8 @@ struct Plain(Mutex<Instant>);
 
 impl Bar {
     /// Creates a bar without text; how much there is to do is not known.
+    // A bar draws itself from then on, which nobody expects of a default.
+    #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
         Self::of(ProgressBar::new_spinner(), |state| {
             left_of(state.elapsed(), state.pos(), state.len())

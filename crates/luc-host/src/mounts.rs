@@ -35,7 +35,10 @@ pub struct Mount {
 /// # Errors
 /// The mount table cannot be read.
 pub fn mounts(system: &dyn System) -> std::io::Result<Vec<Mount>> {
-    let text = system.read("/proc/self/mountinfo")?;
+    const FILE: &str = "/proc/self/mountinfo";
+    let text = system.read(FILE).map_err(|error| {
+        std::io::Error::new(error.kind(), format!("cannot read {FILE}: {error}"))
+    })?;
     Ok(text.lines().filter_map(parse).collect())
 }
 

@@ -4,7 +4,7 @@
 
 luc on /mnt/0 > /dev/null
 for turn in 1 2; do
-	check 14 "luc: create-fsync: cannot * /mnt/0/*space*" \
+	check 14 "luc-lab: create-fsync: cannot * /mnt/0/*space*" \
 		luc-lab bench create-fsync --threads 16 --bytes 65536 --seconds 600 --warmup-s 0 /mnt/0
 	bench /mnt/0 8
 done

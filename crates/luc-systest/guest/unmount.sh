@@ -38,7 +38,7 @@ luc on /mnt/0 > /dev/null
 bench /mnt/0 8
 yes "remount read-only" mount -o remount,ro /mnt/0
 yes "status of a read-only file system" luc status /mnt/0
-check 14 "luc: create-fsync: *" luc-lab bench create-fsync --seconds 0.1 /mnt/0
+check 14 "luc-lab: create-fsync: *" luc-lab bench create-fsync --seconds 0.1 /mnt/0
 yes "remount read-write" mount -o remount,rw /mnt/0
 bench /mnt/0 8
 yes "remount read-only again" mount -o remount,ro /mnt/0

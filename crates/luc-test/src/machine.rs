@@ -1,6 +1,9 @@
 //! A fake machine: a tree of files as the kernel would show it, and a module behind it that keeps
 //! the contract of `/sys/fs/luc`.
 
+#![allow(clippy::format_collect)] // a few lines, once
+#![allow(clippy::new_without_default)] // it makes a tree of files
+
 use std::fs;
 use std::io;
 use std::marker::PhantomData;

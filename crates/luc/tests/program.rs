@@ -46,6 +46,31 @@ fn wrong_command_lines_exit_with_2() {
     }
 }
 
+/// What could have been meant stands in the line.
+#[test]
+fn a_missing_path_names_what_stands_in_for_it() {
+    for (verb, options) in [
+        ("off", "--all or --unload"),
+        ("doctor", "--all or --from FILE"),
+    ] {
+        let said = run(luc().arg(verb));
+        let line = format!(
+            "luc: name a path or a device, or use {options}; see `luc {verb} --help`\n[exit 2]\n"
+        );
+        assert_eq!(said, line);
+    }
+}
+
+#[test]
+fn a_tree_without_mounts_is_named() {
+    let dir = tempfile::tempdir().expect("temporary folder");
+    let said = run(luc().args(["probe", "--sysroot"]).arg(dir.path()));
+    assert!(
+        said.contains("cannot read /proc/self/mountinfo: No such file"),
+        "{said}"
+    );
+}
+
 #[test]
 fn sysroot_is_an_option_and_a_variable() {
     let machine = Pretended::new();
@@ -111,7 +136,7 @@ fn man_pages_render() {
         assert!(codes.contains(&format!("fB{}\\fR\n{meaning}\n", code.number())));
     }
     assert!(
-        !codes.contains(&format!("fB{}\\fR", Code::Advised.number())),
+        !codes.contains(&format!("fB{}\\fR", Code::LucHelps.number())),
         "codes of others"
     );
     for (title, word) in [("BATCHING", "age"), ("COPYOUT", "contended")] {

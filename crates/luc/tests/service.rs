@@ -259,6 +259,47 @@ fn a_configuration_is_checked_without_a_machine() {
     );
 }
 
+#[test]
+fn a_check_refuses_what_is_mounted_and_has_no_journal() {
+    for (path, why) in [
+        ("/srv/xfs", "the file system is xfs"),
+        ("/srv/plain", "the ext4 file system has no journal"),
+    ] {
+        let machine = machine(&format!("\n[[file_system]]\npath = \"{path}\"\n"));
+        let said = machine.run(&["service", "--check"]);
+        let line = format!("luc.toml:2: {path}: {why}");
+        assert!(
+            said.contains(&line) && said.ends_with("[exit 32]\n"),
+            "{said}"
+        );
+    }
+    // What is not mounted now, or only read-only, may change.
+    let later = DATA.replace("/srv/data", "/srv/later") + &DATA.replace("/srv/data", "/srv/frozen");
+    let said = machine(&later).run(&["service", "--check"]);
+    assert!(
+        said.contains("/srv/later: ") && said.contains("/srv/frozen: "),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_relative_folder_is_looked_for_here() {
+    let dir = tempfile::tempdir().expect("temporary folder");
+    fs::create_dir(dir.path().join("mine")).expect("folder");
+    fs::write(
+        dir.path().join("mine/luc.toml"),
+        DATA.replace("/srv/data", "/srv/later"),
+    )
+    .expect("file");
+    let mut command = common::luc();
+    command.args(["service", "--check", "--config", "mine"]);
+    let said = luc_test::command::run(command.current_dir(dir.path()));
+    assert!(
+        said.starts_with("/srv/later: ") && said.ends_with("[exit 0]\n"),
+        "{said}"
+    );
+}
+
 /// Each unit runs its verb; systemd itself judges its sandbox.
 #[test]
 fn the_units_run_the_verbs_and_are_closed() {

@@ -88,6 +88,13 @@ pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
     advice
 }
 
+/// Returns the sentences of [`advice`] that name a faster device.
+pub(super) fn device(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
+    let mut advice = Vec::new();
+    (VerdictKind::Device.row().advise)(diagnosis, facts, &mut advice);
+    advice
+}
+
 fn options(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
     if facts.value("data") == Some("journal") {
         advice
@@ -134,15 +141,13 @@ pub(super) fn next_command(diagnosis: &Diagnosis, facts: &Facts) -> Option<Strin
             format!("luc on {path}")
         });
     }
-    if diagnosis.has(VerdictKind::JournalTooSmall) {
-        // The journal comes first; the advice lists the commands, which need an unmount.
-        return None;
-    }
     let may = diagnosis.luc_help == Help::May && diagnosis.luc_obstacle.is_none();
     if may && diagnosis.found_cost() {
-        // The interval narrows as the watched time grows.
-        let seconds = longer_s(diagnosis.account.duration_ns);
-        return Some(format!("luc doctor --seconds {seconds} {path}"));
+        return Some(format!("luc try {path}"));
+    }
+    if diagnosis.has(VerdictKind::JournalTooSmall) {
+        // The advice lists the commands, which need an unmount.
+        return None;
     }
     // Another recording on that host would lack the same events.
     let seen = unseen::doubts(&diagnosis.unseen).is_empty();
@@ -153,15 +158,6 @@ pub(super) fn next_command(diagnosis: &Diagnosis, facts: &Facts) -> Option<Strin
         ));
     }
     None
-}
-
-/// Returns four times the watched time, which halves the interval; at least a minute, at most an
-/// hour.
-fn longer_s(duration_ns: f64) -> u64 {
-    // A cast of a float saturates.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let watched_s = (duration_ns / 1e9).ceil() as u64;
-    watched_s.saturating_mul(4).clamp(60, 3600)
 }
 
 /// Returns the path as the user types it.
@@ -202,13 +198,6 @@ mod tests {
         assert_eq!(help(0.9, 1.0, 1.04), Help::WouldNot);
         assert_eq!(help(1.01, 1.02, 1.03), Help::WouldNot);
         assert_eq!(Help::of(None), Help::Unknown);
-    }
-
-    #[test]
-    fn a_longer_look_has_bounds() {
-        assert_eq!(longer_s(5e9), 60);
-        assert_eq!(longer_s(30.2e9), 124);
-        assert_eq!(longer_s(1e15), 3600);
     }
 
     #[test]

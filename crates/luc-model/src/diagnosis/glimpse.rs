@@ -9,7 +9,7 @@
 use super::evidence::{Evidence, LOST_PER_S_MIN_NS, PART_MIN, RARE_SYNCS_PER_S, VerdictKind};
 use super::facts::{Facts, Luc};
 use super::slices::Estimate;
-use super::{advice, luc_in, words};
+use super::{Relief, advice, luc_in, words};
 use crate::stats::share;
 use luc_control::{Dev, Step};
 use luc_trace::{Event, Record};
@@ -176,18 +176,12 @@ pub struct Glimpse {
     pub unknown: Vec<String>,
     /// The command to type next.
     pub next_command: Option<String>,
+    pub relief: Relief,
     /// LUC's mode over the watched time.
     pub luc: Luc,
     pub counts: ModuleCounts,
     /// Bounds of sync delays; `None` without records of decisions.
     pub behind: Option<Behind>,
-}
-
-impl Glimpse {
-    /// Tells whether there is something to do.
-    pub fn advises(&self) -> bool {
-        self.next_command.is_some()
-    }
 }
 
 /// Judges the counts of the module and its records, if there are any.
@@ -250,12 +244,14 @@ pub fn glimpse(counts: ModuleCounts, lines: Option<&[Record]>, dev: Dev, facts: 
         Luc::Steering => format!("luc status {path}"),
         Luc::Off => format!("luc on {path}"),
     });
+    let relief = Relief::of_kinds(&kinds, luc);
     Glimpse {
         file_system: facts.path.clone().unwrap_or_else(|| dev.to_string()),
         kinds,
         evidence,
         unknown,
         next_command,
+        relief,
         luc,
         counts,
         behind,

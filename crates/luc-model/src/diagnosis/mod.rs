@@ -21,6 +21,7 @@ mod gain;
 mod glimpse;
 mod kinds;
 mod processes;
+mod relief;
 mod slices;
 mod text;
 mod unseen;
@@ -34,6 +35,7 @@ pub use facts::{Facts, Luc};
 pub use gain::{Gain, Gains};
 pub use glimpse::{Behind, Glimpse, ModuleCounts, glimpse, render_glimpse};
 pub use processes::{Processes, Sufferer, Syncer};
+pub use relief::Relief;
 pub use slices::Estimate;
 pub use text::render;
 pub use unseen::doubts;
@@ -58,6 +60,7 @@ pub struct Diagnosis {
     pub advice: Vec<String>,
     /// The command to type next.
     pub next_command: Option<String>,
+    pub relief: Relief,
     pub confidence: Confidence,
     pub luc_help: Help,
     /// The reason why LUC cannot run on that machine, if known.
@@ -71,11 +74,6 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// Tells whether there is something to do: a command to type or advice to follow.
-    pub fn advises(&self) -> bool {
-        self.next_command.is_some() || !self.advice.is_empty()
-    }
-
     /// Tells whether a verdict names something that costs time.
     pub fn found_cost(&self) -> bool {
         self.verdicts.iter().any(|verdict| verdict.kind.costs())
@@ -118,6 +116,7 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
         processes,
         advice: Vec::new(),
         next_command: None,
+        relief: Relief::None,
         confidence,
         luc_help,
         luc_obstacle: facts.luc_obstacle.clone(),
@@ -128,6 +127,7 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
     };
     diagnosis.advice = advice::advice(&diagnosis, facts);
     diagnosis.next_command = advice::next_command(&diagnosis, facts);
+    diagnosis.relief = Relief::of(&diagnosis, facts);
     diagnosis
 }
 

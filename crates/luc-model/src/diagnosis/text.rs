@@ -34,7 +34,7 @@ pub fn render(diagnosis: &Diagnosis) -> String {
             if diagnosis.advice.is_empty() {
                 "next: nothing"
             } else {
-                "next: nothing; LUC cannot help here, see below"
+                "next: see the other remedies below"
             },
         );
     }

@@ -4,7 +4,7 @@ use crate::common::{DEV, MS};
 use crate::{SECOND, facts};
 use luc_control::{Decision, Dev, Input, Reason, Step};
 use luc_model::diagnosis::{
-    Facts, Glimpse, Luc, ModuleCounts, VerdictKind, glimpse, render_glimpse,
+    Facts, Glimpse, Luc, ModuleCounts, Relief, VerdictKind, glimpse, render_glimpse,
 };
 use luc_trace::{Event, Record};
 
@@ -124,7 +124,7 @@ fn unknown_delays_are_not_guessed() {
     assert!(text.contains("they may"), "{text}");
     let bounds = "between 0.5% and 43% pass before";
     assert!(text.contains(bounds), "{text}");
-    assert!(!got.advises());
+    assert_eq!(got.relief, Relief::None);
     // Without the records not even that is known.
     let got = glimpse(ModuleCounts::of(&lines, DEV), None, DEV, &facts());
     assert_eq!(got.kinds, [VerdictKind::Unclear]);
@@ -164,7 +164,7 @@ fn writes_that_are_delayed_and_quiet_journals() {
     };
     let got = glimpse(quiet, Some(&[]), DEV, &facts());
     assert_eq!(got.kinds, [VerdictKind::NoPressure]);
-    assert!(!got.advises());
+    assert_eq!(got.relief, Relief::None);
     assert!(render_glimpse(&got).ends_with("from 5.00 s with 3 commits\n"));
 }
 

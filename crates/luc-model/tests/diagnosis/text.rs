@@ -3,7 +3,7 @@
 use crate::cases::cases;
 use crate::common::{DEV, MS, US, any_span, span};
 use crate::{SECOND, facts};
-use luc_model::diagnosis::{Diagnosis, Facts, Help, Luc, VerdictKind, diagnose, render};
+use luc_model::diagnosis::{Diagnosis, Facts, Help, Luc, Relief, VerdictKind, diagnose, render};
 use luc_trace::{Sight, SpanKind, Trace, Unseen};
 use proptest::prelude::*;
 
@@ -63,8 +63,11 @@ fn check_agreement(diagnosis: &Diagnosis, text: &str) {
     {
         assert!(switches_on || diagnosis.luc_obstacle.is_some(), "{text}");
     }
-    assert_eq!(text.contains("next: nothing"), next.is_empty(), "{text}");
-    assert!(next.is_empty() || diagnosis.advises(), "{text}");
+    let no_command = text.contains("next: nothing") || text.contains("next: see the other");
+    assert_eq!(no_command, next.is_empty(), "{text}");
+    // LUC is the relief exactly where the next command tries it or switches it on.
+    let tries = switches_on || next.starts_with("luc try");
+    assert_eq!(tries, diagnosis.relief == Relief::Luc, "{text}");
 }
 
 pub fn check_text(diagnosis: &Diagnosis) {

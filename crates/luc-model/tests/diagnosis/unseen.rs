@@ -4,7 +4,7 @@ use crate::common::{DEV, Little, MS};
 use crate::help::half_committed;
 use crate::text::check_text;
 use crate::{SECOND, facts};
-use luc_model::diagnosis::{Diagnosis, Facts, Help, Level, VerdictKind, diagnose, render};
+use luc_model::diagnosis::{Diagnosis, Facts, Help, Level, Relief, VerdictKind, diagnose, render};
 use luc_model::{Observed, Quantities};
 use luc_trace::{Sight, Span, Trace, Unseen};
 
@@ -114,7 +114,7 @@ fn luc_is_not_advised_where_it_cannot_run() {
     assert_eq!(got.next_command, None, "{text}");
     let line = format!("LUC cannot run on this machine: {why}.");
     assert!(text.contains(&line), "{text}");
-    assert!(got.advises(), "a disk would still help: {text}");
+    assert_eq!(got.relief, Relief::Device, "{text}");
 }
 
 /// A caveat about the gain is not repeated under the confidence.

@@ -67,7 +67,7 @@ const LIVE_ON: [&str; 3] = ["all", "no-functions", "no-types"];
 
 /// Verbs that trace, and their exit codes if they can: the doctor may find something.
 const VERBS: [(&str, &[u64]); 5] = [
-    ("doctor", &[0, 26]),
+    ("doctor", &[0, 26, 34, 35]),
     ("top", &[0]),
     ("exporter", &[0]),
     ("count", &[0]),
@@ -259,7 +259,7 @@ impl Said<'_> {
         let all = !unseen.iter().any(|sight| sight.is_wait());
         let process = &top["processes"][0];
         self.known("top: lost_ns_per_s", &process["lost_ns_per_s"], all)?;
-        self.check(process["name"] == "luc", &format!("top: {process}"))
+        self.check(process["name"] == "luc-lab", &format!("top: {process}"))
     }
 
     fn page(&self, unseen: &Unseen) -> Outcome {

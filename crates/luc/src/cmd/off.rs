@@ -21,7 +21,7 @@ use luc_cli::verb::{Interrupt, Verb};
     \x20 luc off --unload")]
 pub struct Args {
     /// A path on the file system, or its block device
-    #[arg(value_name = "PATH|DEVICE", value_hint = clap::ValueHint::AnyPath, required_unless_present_any = ["all", "unload"], conflicts_with = "all")]
+    #[arg(value_name = "PATH|DEVICE", value_hint = clap::ValueHint::AnyPath, conflicts_with = "all")]
     path: Option<PathBuf>,
     /// Switch LUC off for every file system
     #[arg(long)]
@@ -33,6 +33,10 @@ pub struct Args {
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        if self.path.is_none() && !self.all && !self.unload {
+            let why = "name a path or a device, or use --all or --unload";
+            return Err(Failure::usage("off", why));
+        }
         before::recover(context)?;
         let system = context.system;
         let attached = sysfs::attached(system)?;

@@ -80,9 +80,8 @@ impl Chosen {
             half: self.half.map(Half::from),
             seed: self.seed,
         };
-        Ok(part
-            .of(campaigns::load(&self.campaign).or_failure()?)
-            .or_failure()?)
+        part.of(campaigns::load(&self.campaign).or_failure()?)
+            .or_failure()
     }
 
     pub fn out(&self) -> PathBuf {

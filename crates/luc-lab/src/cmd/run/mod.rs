@@ -428,5 +428,5 @@ impl Verb for BuildArgs {
 
 fn module_of(kernel: &str, source: &Path, bar: &mut Bar) -> Result<PathBuf, Failure> {
     let list = KernelList::builtin().or_failure()?;
-    Ok(luc_vm::build_module(&list, kernel, source, bar).or_failure()?)
+    luc_vm::build_module(&list, kernel, source, bar).or_failure()
 }

@@ -9,7 +9,7 @@ use luc_control::Dev;
 use luc_host::journal::Journal;
 use luc_host::sysfs::{self, Attached, counter_values};
 use luc_host::{System, preconditions};
-use luc_model::diagnosis::{Facts, Glimpse, ModuleCounts, glimpse, render_glimpse};
+use luc_model::diagnosis::{Facts, Glimpse, ModuleCounts, Relief, glimpse, render_glimpse};
 use luc_trace::{Event, Record, Trace, parse_line};
 use serde::Serialize;
 
@@ -33,7 +33,7 @@ struct Report<'a> {
     source: &'static str,
     /// Why nothing was traced.
     untraced: &'a str,
-    advised: bool,
+    relief: Relief,
     /// Records of the module that were lost.
     lines_lost: u64,
     file_systems: &'a [Examined<Glimpse>],
@@ -209,13 +209,13 @@ fn tell(
     examined: &[Examined<Glimpse>],
     context: &mut Context,
 ) -> Result<(), Failure> {
-    let sick = examined.iter().filter(|one| one.judged.advises()).count();
+    let reliefs: Vec<Relief> = examined.iter().map(|one| one.judged.relief).collect();
     if args.json {
         let report = Report {
             schema: 1,
             source: "module",
             untraced,
-            advised: sick > 0,
+            relief: super::best(&reliefs),
             lines_lost,
             file_systems: examined,
         };
@@ -231,5 +231,5 @@ fn tell(
             context.note(format_args!("{lost} lost"))?;
         }
     }
-    super::advised(sick, examined.len())
+    super::relieved(&reliefs)
 }

@@ -12,7 +12,7 @@ use luc_control::Dev;
 use luc_host::journal::{self, Journal};
 use luc_host::{HostError, System, preconditions, rotation, sysfs, watching};
 use luc_model::Table;
-use luc_model::diagnosis::{Account, Diagnosis, Facts, Luc, diagnose, render};
+use luc_model::diagnosis::{Account, Diagnosis, Facts, Luc, Relief, diagnose, render};
 use luc_trace::{Header, Trace};
 use serde::Serialize;
 use serde_json::Value;
@@ -35,8 +35,9 @@ use luc_cli::verb::{Interrupt, Verb};
 /// Without BPF it asks LUC's module, if the module is loaded and on (`luc on --observe`), and says
 /// what the module cannot tell.
 ///
-/// Exits with 26 if there is something to do about it, and with 0 if not. Ctrl-C ends the watching
-/// early; the verdict covers what was seen until then.
+/// Exits with 26 if LUC would help or may, with 34 if something else would, with 35 if only a faster
+/// device would, and with 0 if nothing costs time or LUC does already what it can. Ctrl-C ends the
+/// watching early; the verdict covers what was seen until then.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc doctor /srv/data\n\
@@ -47,7 +48,6 @@ pub struct Args {
     #[arg(
         value_name = "PATH|DEVICE",
         value_hint = ValueHint::AnyPath,
-        required_unless_present_any = ["all", "from"],
         conflicts_with_all = ["all", "from"]
     )]
     path: Option<PathBuf>,
@@ -72,7 +72,8 @@ struct Report<'a> {
     schema: u32,
     /// `tracer`; in the report of a host that cannot trace, `module`.
     source: &'static str,
-    advised: bool,
+    /// The best of the file systems'.
+    relief: Relief,
     spans_lost: u64,
     unseen: Vec<&'static str>,
     /// Where reading a recording ended early, and why.
@@ -102,6 +103,10 @@ impl Examined<Diagnosis> {
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        if self.path.is_none() && !self.all && self.from.is_none() {
+            let why = "name a path or a device, or use --all or --from FILE";
+            return Err(Failure::usage("doctor", why));
+        }
         let (trace, patients) = if let Some(file) = &self.from {
             let trace = recording(file, context)?;
             if trace.spans.is_empty() {
@@ -142,12 +147,12 @@ fn tell(
     examined: &[Examined<Diagnosis>],
     context: &mut Context,
 ) -> Result<(), Failure> {
-    let sick = examined.iter().filter(|one| one.judged.advises()).count();
+    let reliefs: Vec<Relief> = examined.iter().map(|one| one.judged.relief).collect();
     if args.json {
         let report = Report {
             schema: 1,
             source: "tracer",
-            advised: sick > 0,
+            relief: best(&reliefs),
             spans_lost: trace.spans_lost,
             unseen: trace.unseen.iter().map(|sight| sight.word()).collect(),
             damage: trace.damage.as_deref(),
@@ -160,7 +165,7 @@ fn tell(
     } else {
         print(examined.iter().map(|one| render(&one.judged)), context)?;
     }
-    advised(sick, examined.len())
+    relieved(&reliefs)
 }
 
 /// Prints pages, separated by empty lines.
@@ -169,21 +174,29 @@ fn print(pages: impl Iterator<Item = String>, context: &mut Context) -> std::io:
     context.out.write_all(pages.join("\n").as_bytes())
 }
 
-/// Fails with an exit code that tells scripts whether there is something to do.
-fn advised(sick: usize, all: usize) -> Result<(), Failure> {
-    let line = match (sick, all) {
-        (0, _) => return Ok(()),
-        (_, 1) => "the file system loses time; see above for what to do about it".into(),
-        (1, _) => {
-            format!(
-                "1 of {all} file systems examined loses time; see above for what to do about it"
-            )
-        }
-        _ => format!(
-            "{sick} of {all} file systems examined lose time; see above for what to do about each"
-        ),
+fn best(reliefs: &[Relief]) -> Relief {
+    reliefs.iter().copied().max().unwrap_or_default()
+}
+
+/// Fails with the exit code of the best relief, which tells scripts what would help.
+fn relieved(reliefs: &[Relief]) -> Result<(), Failure> {
+    let best = best(reliefs);
+    let (code, what) = match best {
+        Relief::None => return Ok(()),
+        Relief::Luc => (Code::LucHelps, "LUC would help or may"),
+        Relief::Other => (Code::OtherHelps, "something other than LUC would help"),
+        Relief::Device => (Code::DeviceBound, "only a faster device would help"),
     };
-    Err(Failure::Coded(Code::Advised, line))
+    let of = match reliefs.len() {
+        1 => "the file system loses time".into(),
+        all => {
+            let such = reliefs.iter().filter(|relief| **relief == best).count();
+            let lose = if such == 1 { "loses" } else { "lose" };
+            format!("{such} of {all} file systems {lose} time")
+        }
+    };
+    let line = format!("{of}, and {what}; see above");
+    Err(Failure::Coded(code, line))
 }
 
 fn chosen(args: &Args, system: &dyn System) -> Result<Vec<Journal>, HostError> {

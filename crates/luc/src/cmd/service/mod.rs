@@ -11,9 +11,8 @@ use std::time::Duration;
 
 use clap::ValueHint;
 use luc_control::Dev;
-use luc_host::sysfs;
-use luc_host::{HostError, module};
-use luc_service::{Action, Config, Memory, Seen, Source, config, keep};
+use luc_host::{HostError, journal, module, mounts, sysfs};
+use luc_service::{Action, Config, Memory, Names, Seen, Source, config, keep};
 use machine::{Changes, Mounts};
 
 use crate::trying::guarding::Guarding;
@@ -57,6 +56,7 @@ impl Verb for Args {
         }
         let config = self.read(context)?;
         if self.check {
+            checked(&config, context)?;
             return tell(&config, context);
         }
         let hup = Arc::new(AtomicBool::new(false));
@@ -80,7 +80,8 @@ impl Verb for Args {
 
 impl Args {
     fn read(&self, context: &Context) -> Result<Config, Failure> {
-        let dir = context.system.path(&self.config.to_string_lossy());
+        let dir = std::path::absolute(&self.config)?;
+        let dir = context.system.path(&dir.to_string_lossy());
         let drop_ins = fs::read_dir(dir.join("luc.toml.d"));
         let drop_ins = drop_ins.map(|all| all.filter_map(|it| Some(it.ok()?.path())).collect());
         let files = config::order(&dir.join("luc.toml"), drop_ins.unwrap_or_default());
@@ -95,6 +96,28 @@ impl Args {
 
 fn bad(why: &str) -> Failure {
     Failure::Coded(Code::Configuration, format!("service: {why}"))
+}
+
+/// Refuses an entry whose mount point holds something that LUC cannot steer. What is not mounted
+/// yet cannot be checked.
+fn checked(config: &Config, context: &Context) -> Result<(), Failure> {
+    // Without a mount table there is nothing to check by.
+    let table = mounts::mounts(context.system).unwrap_or_default();
+    for entry in &config.entries {
+        let Names::Path(path) = &entry.names else {
+            continue;
+        };
+        if !table.iter().any(|mount| mount.point == *path) {
+            continue;
+        }
+        // Read-only is a state: the service waits for it to end.
+        if let Err(error @ HostError::NotJournaled { .. }) =
+            journal::steerable(context.system, path)
+        {
+            return Err(bad(&format!("{}: {error}", entry.at)));
+        }
+    }
+    Ok(())
 }
 
 /// Prints one line per entry, for `--check`.

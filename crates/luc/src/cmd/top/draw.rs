@@ -301,7 +301,7 @@ fn draw_processes(frame: &mut Frame, area: Rect, state: &State) {
 }
 
 fn draw_foot(frame: &mut Frame, area: Rect, state: &State) {
-    let keys = "q quit  jk journal  s sort  p policy  o observe  space pause  +- pace  h help";
+    let keys = "q, Esc quit  jk journal  s sort  p policy  o observe  space pause  +- pace  h help";
     // On a narrow screen the keys to more help come first.
     let few = "q quit  h help  s sort  p policy";
     let (text, style) = match &state.message {

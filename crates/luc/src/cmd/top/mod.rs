@@ -34,7 +34,7 @@ use luc_cli::verb::{Interrupt, Verb};
 /// fsyncs take, how many came too late for a commit, which writes were delayed and what LUC does
 /// about it; for the chosen journal its recent history; and which processes sync most or lose most
 /// time. With BPF it needs no module; without BPF it shows the module's counts. Watching changes
-/// nothing; the keys p and o do what `luc set` does.
+/// nothing; the keys p and o do what `luc set` does. The key h lists all keys; q and Escape quit.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc top\n\

@@ -107,6 +107,13 @@ impl Verb for Args {
             note_unseen(&trace, path, context)?;
             recordings.push(measured(self, path, &trace, context)?);
         }
+        if let Some((one, other)) = equal(&recordings) {
+            let why = format!(
+                "{} and {} are the same recording; each must be of a run of its own",
+                one.file, other.file
+            );
+            return Err(Failure::usage("trace rank", why));
+        }
         let rows: Vec<Quantities> = recordings.iter().map(|run| run.measured.clone()).collect();
         let report = Report {
             schema: 1,
@@ -122,6 +129,14 @@ impl Verb for Args {
         print_causes(&report, context)?;
         print_components(&report, context)
     }
+}
+
+/// Finds two recordings that agree to the nanosecond, which two runs never do.
+fn equal(runs: &[Run]) -> Option<(&Run, &Run)> {
+    runs.iter().enumerate().find_map(|(at, one)| {
+        let same = |it: &&Run| it.duration_ns == one.duration_ns && it.measured == one.measured;
+        Some((one, runs[at + 1..].iter().find(same)?))
+    })
 }
 
 fn unranked(error: &CauseError) -> Failure {

@@ -1,0 +1,52 @@
+//! What would relieve a file system of the time that it loses.
+
+use serde::Serialize;
+
+use super::advice::{Help, device};
+use super::facts::{Facts, Luc};
+use super::{Diagnosis, VerdictKind};
+
+/// What would help, the least that a reader can do about it first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Relief {
+    /// Nothing costs time, or nothing is known to help.
+    #[default]
+    None,
+    /// Only a faster device.
+    Device,
+    /// Something other than LUC: another load, journal or mount option.
+    Other,
+    /// LUC would help, or may.
+    Luc,
+}
+
+impl Relief {
+    /// Judges a diagnosis whose advice is complete.
+    pub(super) fn of(diagnosis: &Diagnosis, facts: &Facts) -> Self {
+        let may = matches!(diagnosis.luc_help, Help::Would | Help::May);
+        let can = diagnosis.luc_obstacle.is_none() && diagnosis.luc != Luc::Steering;
+        if may && can && diagnosis.found_cost() {
+            return Self::Luc;
+        }
+        let device = device(diagnosis, facts);
+        if diagnosis.advice.is_empty() {
+            Self::None
+        } else if diagnosis.advice.iter().all(|it| device.contains(it)) {
+            Self::Device
+        } else {
+            Self::Other
+        }
+    }
+
+    /// Judges what the module tells.
+    pub(super) fn of_kinds(kinds: &[VerdictKind], luc: Luc) -> Self {
+        if kinds.iter().any(|kind| kind.row().of_luc) && luc != Luc::Steering {
+            Self::Luc
+        } else if kinds.contains(&VerdictKind::Device) {
+            Self::Device
+        } else {
+            Self::None
+        }
+    }
+}
