@@ -7,6 +7,9 @@ packages
 yes "installed" apt-get -q -y install /tmp/luc.deb /tmp/luc-dkms.deb
 yes "dkms has built it" sh -c 'dkms status luc | grep ": installed"'
 check 0 "luc 0*" luc --version
+yes "no laboratory with it" sh -c '! command -v luc-lab'
+yes "the laboratory beside it" apt-get -q -y --no-install-recommends install /tmp/luc-lab.deb
+check 0 "luc-lab 0*" luc-lab --version
 for unit in luc luc-exporter; do
 	check 1 disabled systemctl is-enabled $unit
 	check 3 inactive systemctl is-active $unit

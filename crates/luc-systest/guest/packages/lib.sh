@@ -14,7 +14,7 @@ date -s "@$(stat -c %Y /mnt/step.sh)" > /dev/null
 
 # Puts the packages where apt may read them.
 packages() {
-	cp /mnt/luc.deb /mnt/luc-dkms.deb /tmp/
+	cp /mnt/luc.deb /mnt/luc-dkms.deb /mnt/luc-lab.deb /tmp/
 }
 
 is_on() {

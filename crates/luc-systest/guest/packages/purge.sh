@@ -4,9 +4,9 @@
 
 echo "tell $(uname -r)"
 within 100 "LUC is on after a kernel upgrade" is_on /
-yes "purged" apt-get -q -y purge luc luc-dkms
+yes "purged" apt-get -q -y purge luc luc-dkms luc-lab
 yes "the module is gone" gone /sys/module/luc
-yes "no command is left" sh -c '! command -v luc'
+yes "no command is left" sh -c '! command -v luc && ! command -v luc-lab'
 yes "files are made durable" dd if=/dev/zero of=/root/after bs=4k count=64 oflag=sync
 rm -f /root/after
 

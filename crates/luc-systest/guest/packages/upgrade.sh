@@ -7,7 +7,7 @@ bench /root 2
 packages
 before=$(systemctl show --value --property MainPID luc)
 echo "tell seconds: $(cut -d. -f1 /proc/uptime)"
-yes "upgraded" dpkg -i /tmp/luc.deb /tmp/luc-dkms.deb
+yes "upgraded" dpkg -i /tmp/luc.deb /tmp/luc-dkms.deb /tmp/luc-lab.deb
 within 100 "LUC is on after an upgrade" is_on /
 yes "the service is a new one" test "$before" != "$(systemctl show --value --property MainPID luc)"
 yes "the configuration stays" grep -q '^path = "/"$' /etc/luc/luc.toml

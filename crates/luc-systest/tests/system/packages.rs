@@ -45,7 +45,7 @@ fn package(name: &str) -> Result<PathBuf, Trouble> {
 }
 
 fn life() -> Outcome {
-    let (luc, dkms) = (package("luc")?, package("luc-dkms")?);
+    let (luc, dkms, lab) = (package("luc")?, package("luc-dkms")?, package("luc-lab")?);
     let list = KernelList::builtin()?;
     let server = Server::new(&list, KERNEL, LATER, &mut Silent)?;
     let dir = tempfile::tempdir().map_err(failed)?;
@@ -67,6 +67,7 @@ fn life() -> Outcome {
             ("server.sh", &more),
             ("luc.deb", &luc),
             ("luc-dkms.deb", &dkms),
+            ("luc-lab.deb", &lab),
             ("suite", &suite),
             ("kernel", &kernel),
             ("password", &password),

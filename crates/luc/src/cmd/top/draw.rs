@@ -35,7 +35,7 @@ const SPARK_FROM: u16 = 16;
 const JOURNALS_SHARE: u16 = 3;
 
 const HELP: [&str; 22] = [
-    "q          quit",
+    "q, Escape  quit",
     "arrows/jk  choose a journal",
     "tab/s      sort processes by fsyncs or by time lost",
     "p          next policy of the chosen journal (as `luc set PATH policy`)",
@@ -301,7 +301,7 @@ fn draw_processes(frame: &mut Frame, area: Rect, state: &State) {
 }
 
 fn draw_foot(frame: &mut Frame, area: Rect, state: &State) {
-    let keys = "q, Esc quit  jk journal  s sort  p policy  o observe  space pause  +- pace  h help";
+    let keys = "q quit  jk journal  s sort  p policy  o observe  space pause  +- pace  h help";
     // On a narrow screen the keys to more help come first.
     let few = "q quit  h help  s sort  p policy";
     let (text, style) = match &state.message {
