@@ -222,7 +222,7 @@ static void settle(struct luc_state *s, const struct luc_input *in)
 	s->debt_ns = luc_clamp(luc_add(s->debt_ns, lost), -commit, commit);
 }
 
-/* What the next batch is compared with. */
+/* Notes this batch, with which the next one is compared. */
 static void remember(struct luc_state *s, const struct luc_input *in)
 {
 	s->closed_ns = in->now_ns;

@@ -48,7 +48,8 @@ fn function(name: &str) -> String {
 /// For fish, `clap_complete` leaves out the values of positional arguments. This function counts
 /// the words after the verbs, and with them values of options other than --sysroot.
 const FISH_BEHIND: &str = r#"
-# Tells whether the words from the third argument on are the verbs, with at least $argv[1] and at most $argv[2] words after them.
+# Tells whether the words from the third argument on are the verbs, with at least $argv[1] and at
+# most $argv[2] words after them.
 function __fish_NAME_behind
     set -l least $argv[1]
     set -l most $argv[2]

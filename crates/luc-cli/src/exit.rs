@@ -3,7 +3,6 @@
 
 use std::fmt::{Display, Write as _};
 
-use luc_base::words::counted;
 use luc_host::HostError;
 
 macro_rules! codes {
@@ -147,21 +146,9 @@ impl Failure {
         Self::Coded(Code::Trace, format!("trace {what}: {why}"))
     }
 
-    /// The failure to run a workload.
-    pub fn workload(what: impl Display, why: impl Display) -> Self {
-        Self::Coded(Code::Workload, format!("{what}: {why}"))
-    }
-
-    /// A failure of the lab, with one of its codes.
-    pub fn lab(code: Code, why: impl Display) -> Self {
-        Self::Coded(code, why.to_string())
-    }
-
-    /// The failure for `count` broken promises of syncs.
-    pub fn broken(place: impl Display, count: u64, first: impl Display) -> Self {
-        let promises = counted(count, "promise", "promises");
-        let line = format!("{place}: {promises} broken; first: {first}");
-        Self::Coded(Code::PromiseBroken, line)
+    /// The failure with a code of its own, and its line.
+    pub fn coded(code: Code, line: impl Display) -> Self {
+        Self::Coded(code, line.to_string())
     }
 
     /// The failure for an interrupt before the end.

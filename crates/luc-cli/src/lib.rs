@@ -36,7 +36,7 @@ pub trait Program: clap::Parser {
     /// The directory that `--sysroot` names.
     fn sysroot(&self) -> Option<PathBuf>;
 
-    /// What to type instead of these words, if another program has them.
+    /// Names the command to type instead of these words, if another program has them.
     fn moved(_words: &[String]) -> Option<String> {
         None
     }
@@ -90,7 +90,16 @@ impl Context<'_> {
 
 /// The command line of a program as clap sees it.
 pub fn command<P: Program>() -> clap::Command {
-    help::grouped(help::with_examples(P::command()), P::GROUPS)
+    let command = P::command();
+    let codes = Code::table(&verbs_of(&command));
+    let command = help::with_examples(command.after_long_help(codes));
+    help::grouped(command, P::GROUPS)
+}
+
+/// The names of a program's verbs.
+fn verbs_of(program: &clap::Command) -> Vec<&str> {
+    let verbs = program.get_subcommands();
+    verbs.map(clap::Command::get_name).collect()
 }
 
 /// Runs a whole program: parses the command line, runs the verb, reports the outcome.

@@ -9,14 +9,24 @@ use clap_mangen::roff::{Roff, bold, roman};
 use luc_control::{counters, knobs, policies};
 
 use crate::exit::{Code, Failure};
-use crate::help;
+use crate::{Context, help, verbs_of};
 
-/// Writes a page for the program and one for each of its verbs; returns how many.
-pub fn pages(mut command: clap::Command, dir: &Path) -> Result<usize, Failure> {
+/// Creates the folder if need be, writes a page for the program and one for each of its verbs, and
+/// tells how many.
+pub fn pages(mut command: clap::Command, dir: &Path, context: &mut Context) -> Result<(), Failure> {
+    folder(dir)?;
     // Global options reach the subcommands only once clap has built them.
     command.build();
     let name = command.get_name().to_owned();
-    write_pages(&command, &[name], &[], dir)
+    let written = write_pages(&command, &[name], &[], dir)?;
+    writeln!(context.out, "{written} pages in {}", dir.display())?;
+    Ok(())
+}
+
+/// Creates the folder of the pages if need be.
+pub fn folder(dir: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    Ok(())
 }
 
 /// Writes the pages of a verb and its subcommands. `above` names those of its parent and siblings.
@@ -142,14 +152,6 @@ fn counter_list() -> Roff {
         item(&mut roff, counter.name, "", counter.help);
     }
     roff
-}
-
-/// The names of a program's verbs.
-pub fn verbs_of(program: &clap::Command) -> Vec<&str> {
-    program
-        .get_subcommands()
-        .map(clap::Command::get_name)
-        .collect()
 }
 
 fn exit_list(verbs: &[&str]) -> Roff {

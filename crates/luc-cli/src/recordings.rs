@@ -99,7 +99,7 @@ pub fn recording(path: &Path, context: &mut Context) -> Result<Trace, Failure> {
     Ok(trace)
 }
 
-/// What a recording holds: `12 opens, 4 syncs, 1 journal commit`.
+/// The contents of a recording: `12 opens, 4 syncs, 1 journal commit`.
 #[derive(Default)]
 pub struct Totals {
     decisions: i64,

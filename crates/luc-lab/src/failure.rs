@@ -1,9 +1,24 @@
 //! Failures of the lab, of reports and of campaigns, as the command line tells them.
 
+use std::fmt::Display;
+
+use luc_base::words::counted;
 use luc_campaign::CampaignError;
 use luc_cli::exit::{Code, Failure};
 use luc_report::ReportError;
 use luc_vm::LabError;
+
+/// The failure to run a workload.
+pub fn workload(what: impl Display, why: impl Display) -> Failure {
+    Failure::coded(Code::Workload, format_args!("{what}: {why}"))
+}
+
+/// The failure for `count` broken promises of syncs.
+pub fn broken(place: impl Display, count: u64, first: impl Display) -> Failure {
+    let promises = counted(count, "promise", "promises");
+    let line = format_args!("{place}: {promises} broken; first: {first}");
+    Failure::coded(Code::PromiseBroken, line)
+}
 
 /// A result whose error has a line and an exit code.
 pub trait OrFailure<T> {
@@ -18,7 +33,7 @@ impl<T> OrFailure<T> for Result<T, LabError> {
             } else {
                 Code::Lab
             };
-            Failure::lab(code, error)
+            Failure::coded(code, error)
         })
     }
 }
@@ -27,9 +42,11 @@ impl<T> OrFailure<T> for Result<T, ReportError> {
     fn or_failure(self) -> Result<T, Failure> {
         self.map_err(|error| match &error {
             ReportError::Lab { source, .. } if source.is_missing_prerequisite() => {
-                Failure::lab(Code::LabUnavailable, error)
+                Failure::coded(Code::LabUnavailable, error)
             }
-            ReportError::Lab { .. } | ReportError::Failed { .. } => Failure::lab(Code::Lab, error),
+            ReportError::Lab { .. } | ReportError::Failed { .. } => {
+                Failure::coded(Code::Lab, error)
+            }
             // Its line tells the cause already.
             ReportError::Chart { .. } => Failure::Unexpected(anyhow::anyhow!(error.to_string())),
         })

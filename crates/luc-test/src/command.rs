@@ -6,7 +6,7 @@ use std::path::Path;
 use assert_cmd::Command;
 use luc_trace::{Header, Span, Writer};
 
-/// What a terminal would show of a command, and the exit code.
+/// Returns the output of a command as a terminal would show it, and the exit code.
 pub fn run(command: &mut Command) -> String {
     let output = command.output().expect("the program runs");
     format!(

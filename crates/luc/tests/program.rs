@@ -46,7 +46,7 @@ fn wrong_command_lines_exit_with_2() {
     }
 }
 
-/// What could have been meant stands in the line.
+/// The line names the options that could have been meant.
 #[test]
 fn a_missing_path_names_what_stands_in_for_it() {
     for (verb, options) in [

@@ -273,7 +273,7 @@ fn a_check_refuses_what_is_mounted_and_has_no_journal() {
             "{said}"
         );
     }
-    // What is not mounted now, or only read-only, may change.
+    // An absent or read-only mount may change.
     let later = DATA.replace("/srv/data", "/srv/later") + &DATA.replace("/srv/data", "/srv/frozen");
     let said = machine(&later).run(&["service", "--check"]);
     assert!(

@@ -1,9 +1,7 @@
 //! `luc-lab man`
 
-use std::fs;
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use luc_cli::Context;
 use luc_cli::exit::Failure;
 use luc_cli::man::pages;
@@ -24,10 +22,6 @@ pub struct Args {
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        fs::create_dir_all(&self.out)
-            .with_context(|| format!("cannot create {}", self.out.display()))?;
-        let written = pages(super::command(), &self.out)?;
-        writeln!(context.out, "{written} pages in {}", self.out.display())?;
-        Ok(())
+        pages(super::command(), &self.out, context)
     }
 }

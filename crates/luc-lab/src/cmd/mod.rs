@@ -15,14 +15,12 @@ mod stock_lab;
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand as _};
+use clap::Parser;
 use luc_cli::Program;
-use luc_cli::exit::Code;
-use luc_cli::man::verbs_of;
 use luc_cli::verb::{Verb, verbs};
 
 verbs! {
-    /// What to do.
+    /// The verbs.
     Verbs:
     Demo(demo::Args),
     #[command(subcommand)]
@@ -53,7 +51,7 @@ verbs! {
 /// Stock Debian kernels under QEMU, where time is counted in instructions; a simulator with LUC's
 /// own controllers inside; benchmarks, campaigns of them, and the published experiments.
 #[derive(Debug, Parser)]
-#[command(name = "luc-lab", version, after_long_help = exit_codes(), disable_help_subcommand = true)]
+#[command(name = "luc-lab", version, disable_help_subcommand = true)]
 pub struct Cli {
     /// Look for /sys, /proc and /dev below this directory
     #[arg(long, global = true, hide = true, value_name = "DIR")]
@@ -90,12 +88,6 @@ impl Program for Cli {
     fn sysroot(&self) -> Option<PathBuf> {
         self.sysroot.clone()
     }
-}
-
-fn exit_codes() -> String {
-    Code::table(&verbs_of(&Verbs::augment_subcommands(clap::Command::new(
-        "luc-lab",
-    ))))
 }
 
 /// The command line as clap sees it.

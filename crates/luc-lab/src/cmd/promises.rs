@@ -13,6 +13,7 @@ use luc_torture::{
 };
 use serde_json::json;
 
+use crate::failure;
 use luc_cli::Context;
 use luc_cli::exit::Failure;
 use luc_cli::units::{count, counted};
@@ -216,7 +217,7 @@ fn work_failed(dir: &Path, error: &WorkError) -> Failure {
             }
             .into()
         }
-        _ => Failure::workload(format!("promises {}", dir.display()), error),
+        _ => failure::workload(format!("promises {}", dir.display()), error),
     }
 }
 
@@ -225,7 +226,7 @@ fn stopped_early(dir: &Path, done: &Done) -> Result<(), Failure> {
         return Ok(());
     };
     let threads = counted(done.failures.len() as u64, "thread", "threads");
-    Err(Failure::workload(
+    Err(failure::workload(
         format!("promises {}", dir.display()),
         format!("{threads} stopped early; first: {first}"),
     ))
@@ -251,7 +252,7 @@ impl Verb for VerifyArgs {
         print(self, context, &report)?;
         match report.violations.first() {
             None => Ok(()),
-            Some(first) => Err(Failure::broken(
+            Some(first) => Err(failure::broken(
                 self.dir.display(),
                 report.violations.len() as u64,
                 first,
@@ -277,7 +278,7 @@ impl Verb for CutsArgs {
         };
         let summary = cuts.run().map_err(|error| match error {
             CutError::Mark(error) => bad_marks(Path::new(&self.recorded), &error),
-            error => Failure::workload(format!("promises {}", self.recorded), error),
+            error => failure::workload(format!("promises {}", self.recorded), error),
         })?;
         if self.json {
             context.print_json(&json!({"schema": 1, "summary": summary}))?;
@@ -301,7 +302,7 @@ impl Verb for CutsArgs {
         }
         match summary.losses.first() {
             None => Ok(()),
-            Some(first) => Err(Failure::broken(
+            Some(first) => Err(failure::broken(
                 &self.recorded,
                 summary.losses.len() as u64,
                 first,

@@ -24,7 +24,7 @@ pub(super) fn source(given: Option<&Path>) -> Result<PathBuf, Failure> {
                 .iter()
                 .map(|dir| dir.display().to_string())
                 .collect();
-            Failure::lab(
+            Failure::coded(
                 Code::Lab,
                 format!(
                     "no module sources (kmod/Kbuild) in {}; name them with `--source DIR`",

@@ -50,6 +50,13 @@ pub(super) fn luc_serves(diagnosis: &Diagnosis) -> bool {
     diagnosis.luc_help == Help::Would && diagnosis.luc_obstacle.is_none()
 }
 
+/// Tells whether LUC is worth switching on, or trying.
+pub(super) fn luc_is_offered(diagnosis: &Diagnosis) -> bool {
+    let may = diagnosis.luc_help == Help::May && diagnosis.luc_obstacle.is_none();
+    let is_free = diagnosis.luc != Luc::Steering && diagnosis.found_cost();
+    is_free && (may || luc_serves(diagnosis))
+}
+
 /// Returns the remedies besides LUC, in sentences.
 pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
     let mut advice = Vec::new();
@@ -134,16 +141,12 @@ pub(super) fn next_command(diagnosis: &Diagnosis, facts: &Facts) -> Option<Strin
     if diagnosis.luc == Luc::Steering {
         return delays.then(|| format!("luc status {path}"));
     }
-    if luc_serves(diagnosis) && diagnosis.found_cost() {
-        return Some(if diagnosis.luc == Luc::Observing {
-            format!("luc set {path} mode steer")
-        } else {
-            format!("luc on {path}")
+    if luc_is_offered(diagnosis) {
+        return Some(match (diagnosis.luc_help, diagnosis.luc) {
+            (Help::May, _) => format!("luc try {path}"),
+            (_, Luc::Observing) => format!("luc set {path} mode steer"),
+            _ => format!("luc on {path}"),
         });
-    }
-    let may = diagnosis.luc_help == Help::May && diagnosis.luc_obstacle.is_none();
-    if may && diagnosis.found_cost() {
-        return Some(format!("luc try {path}"));
     }
     if diagnosis.has(VerdictKind::JournalTooSmall) {
         // The advice lists the commands, which need an unmount.

@@ -1,12 +1,12 @@
-//! What would relieve a file system of the time that it loses.
+//! The remedy for the time that a file system loses.
 
 use serde::Serialize;
 
-use super::advice::{Help, device};
+use super::advice::{device, luc_is_offered};
 use super::facts::{Facts, Luc};
 use super::{Diagnosis, VerdictKind};
 
-/// What would help, the least that a reader can do about it first.
+/// The best remedy, ordered from the least to the most that LUC or its user can do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Relief {
@@ -24,9 +24,7 @@ pub enum Relief {
 impl Relief {
     /// Judges a diagnosis whose advice is complete.
     pub(super) fn of(diagnosis: &Diagnosis, facts: &Facts) -> Self {
-        let may = matches!(diagnosis.luc_help, Help::Would | Help::May);
-        let can = diagnosis.luc_obstacle.is_none() && diagnosis.luc != Luc::Steering;
-        if may && can && diagnosis.found_cost() {
+        if luc_is_offered(diagnosis) {
             return Self::Luc;
         }
         let device = device(diagnosis, facts);

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap_mangen::roff::{Roff, roman};
 use luc_cli::Context;
 use luc_cli::exit::Failure;
-use luc_cli::man::{item, pages, see_also};
+use luc_cli::man::{folder, item, pages, see_also};
 use luc_cli::verb::Verb;
 
 /// Write the man pages
@@ -28,24 +28,20 @@ pub struct Args {
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        fs::create_dir_all(&self.out)
-            .with_context(|| format!("cannot create {}", self.out.display()))?;
         match self.section {
-            1 => {}
-            5 => return configuration(&self.out, context),
+            1 => pages(super::command(), &self.out, context),
+            5 => configuration(&self.out, context),
             other => {
                 let why = format!("section {other} has no page; use 1 or 5");
-                return Err(Failure::usage("man", why));
+                Err(Failure::usage("man", why))
             }
         }
-        let written = pages(super::command(), &self.out)?;
-        writeln!(context.out, "{written} pages in {}", self.out.display())?;
-        Ok(())
     }
 }
 
 /// Writes luc.toml(5) from the keys that the parser knows.
 fn configuration(dir: &Path, context: &mut Context) -> Result<(), Failure> {
+    folder(dir)?;
     let mut roff = Roff::new();
     roff.control("TH", ["luc.toml", "5", "", "LUC", "LUC"]);
     roff.control("SH", ["NAME"]);

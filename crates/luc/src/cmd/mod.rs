@@ -19,18 +19,16 @@ mod r#try;
 
 use std::path::{Path, PathBuf};
 
-use clap::{Parser, Subcommand as _};
+use clap::Parser;
 use luc_control::{Knob, KnobKind};
 use luc_host::sysfs::Attached;
 use luc_host::{HostError, System, journal};
 
 use luc_cli::Program;
-use luc_cli::exit::Code;
-use luc_cli::man::verbs_of;
 use luc_cli::verb::{Verb, verbs};
 
 verbs! {
-    /// What to do.
+    /// The verbs.
     Verbs:
     Probe(probe::Args),
     Doctor(doctor::Args),
@@ -70,7 +68,7 @@ const MOVED: [(&str, &str); 8] = [
 /// without a patch and without a reboot. Switched off, the file system runs
 /// exactly as the kernel would run it.
 #[derive(Debug, Parser)]
-#[command(name = "luc", version, after_long_help = exit_codes(), disable_help_subcommand = true)]
+#[command(name = "luc", version, disable_help_subcommand = true)]
 pub struct Cli {
     /// Look for /sys, /proc and /dev below this directory
     #[arg(long, global = true, hide = true, value_name = "DIR")]
@@ -107,12 +105,6 @@ impl Program for Cli {
             now.trim_end()
         ))
     }
-}
-
-fn exit_codes() -> String {
-    Code::table(&verbs_of(&Verbs::augment_subcommands(clap::Command::new(
-        "luc",
-    ))))
 }
 
 /// The command line as clap sees it.

@@ -4,6 +4,7 @@ use luc_host::{HostError, plain};
 use luc_wml::{Diagnostics, LoadError, builtin_names};
 use luc_workload::wml::Chosen;
 
+use crate::failure;
 use luc_cli::Context;
 use luc_cli::exit::{Code, Failure};
 use luc_cli::units::counted;
@@ -24,7 +25,7 @@ pub fn refused(error: LoadError, context: &mut Context) -> Result<Failure, Failu
             fix: format!("give the path of a file, or {}", builtin_names()),
         }
         .into()),
-        LoadError::Read { path, source } => Ok(Failure::workload(
+        LoadError::Read { path, source } => Ok(failure::workload(
             path.display(),
             format!("cannot read it: {}", plain(&source)),
         )),

@@ -6,6 +6,7 @@ mod run;
 
 use luc_workload::{Bench, BenchReport};
 
+use crate::failure;
 use luc_cli::Context;
 use luc_cli::exit::Failure;
 use luc_cli::progress::Bar;
@@ -48,7 +49,7 @@ fn workload(bench: &Bench, context: &mut Context) -> Result<(), Failure> {
     let bar = shown.then(|| Bar::wait_or_work(bench.name(), bench.length()));
     let report = bench.run(&context.stop);
     drop(bar);
-    let report = report.map_err(|error| Failure::workload(bench.name(), error))?;
+    let report = report.map_err(|error| failure::workload(bench.name(), error))?;
     print(&report, bench.json(), context)
 }
 

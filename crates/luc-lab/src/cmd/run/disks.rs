@@ -67,7 +67,7 @@ impl Verb for Args {
 }
 
 fn failed(error: &dyn std::error::Error) -> Failure {
-    Failure::lab(Code::Lab, error)
+    Failure::coded(Code::Lab, error)
 }
 
 fn summary(chosen: &[&Preset], figures: &[Figures], context: &mut Context) -> Result<(), Failure> {

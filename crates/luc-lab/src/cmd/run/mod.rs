@@ -301,10 +301,10 @@ fn verdict(result: &RunResult) -> Result<(), Failure> {
              keeps the whole log, `--allow-log TEXT` allows lines that contain this substring",
             first.line
         );
-        return Err(Failure::lab(Code::KernelLog, line));
+        return Err(Failure::coded(Code::KernelLog, line));
     }
     match result.failures().into_iter().next() {
-        Some(why) => Err(Failure::lab(Code::Lab, why)),
+        Some(why) => Err(Failure::coded(Code::Lab, why)),
         None => Ok(()),
     }
 }

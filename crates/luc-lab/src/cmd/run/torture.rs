@@ -8,7 +8,7 @@ use luc_report::{StockLab, text};
 
 use crate::bar::Bar;
 use crate::cmd::stock_lab;
-use crate::failure::OrFailure as _;
+use crate::failure::{self, OrFailure as _};
 use luc_cli::Context;
 use luc_cli::exit::{Code, Failure};
 use luc_cli::units::counted;
@@ -67,11 +67,11 @@ impl Verb for Args {
         }
         let mut lost = result.lost_by_luc().flat_map(|t| &t.summary.losses);
         if let Some(first) = lost.next() {
-            return Err(Failure::broken("power cuts under LUC", luc, first));
+            return Err(failure::broken("power cuts under LUC", luc, first));
         }
         match result.unfinished.as_slice() {
             [] => Ok(()),
-            [first, rest @ ..] => Err(Failure::lab(
+            [first, rest @ ..] => Err(Failure::coded(
                 Code::Lab,
                 format!(
                     "{} did not finish; the first is {}: {}",

@@ -98,8 +98,8 @@ fn bad(why: &str) -> Failure {
     Failure::Coded(Code::Configuration, format!("service: {why}"))
 }
 
-/// Refuses an entry whose mount point holds something that LUC cannot steer. What is not mounted
-/// yet cannot be checked.
+/// Refuses an entry whose mount point holds something that LUC cannot steer. An entry that is not
+/// mounted yet cannot be checked.
 fn checked(config: &Config, context: &Context) -> Result<(), Failure> {
     // Without a mount table there is nothing to check by.
     let table = mounts::mounts(context.system).unwrap_or_default();
