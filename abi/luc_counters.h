@@ -25,6 +25,7 @@
 	LUC_COUNTER(closed_idle, TOTAL, "commits that started because sync events stopped coming") \
 	LUC_COUNTER(closed_limit, TOTAL, "commits that started because the time allowed was used up") \
 	LUC_COUNTER(closed_urgent, TOTAL, "commits that started because something could not wait") \
+	LUC_COUNTER(closed_forgone, TOTAL, "commits that steering would have held: LUC only observes") \
 	LUC_COUNTER(handles, TOTAL, "journal handles: operations that changed metadata") \
 	LUC_COUNTER(writes_delayed, TOTAL, "operations that slept because a commit was writing their metadata") \
 	LUC_COUNTER(write_delay_ns, TOTAL, "time that operations slept for that reason") \
@@ -34,6 +35,7 @@
 	LUC_COUNTER(copy_ns, TOTAL, "time that commits spent copying out") \
 	LUC_COUNTER(copies_failed, TOTAL, "metadata buffers not copied out because memory was short") \
 	LUC_COUNTER(copies_over_max, TOTAL, "metadata buffers not copied out because their commit had copied copyout_buffers_max") \
+	LUC_COUNTER(copyout_forgone, TOTAL, "commits that steering would have copied out: LUC only observes") \
 	LUC_COUNTER(setpoint_events, GAUGE, "sync events per commit aimed for at the last commit") \
 	LUC_COUNTER(batch_events, GAUGE, "sync events that the last commit served") \
 	LUC_COUNTER(hold_ns, GAUGE, "time that the PID controller allows the next commit to be held") \

@@ -239,6 +239,7 @@ static noinline s64 luc_hold(struct luc_fs *fs, journal_t *journal,
 /* Copy-out learns what the commit that ended did to writers. */
 static noinline void luc_copyout_decide(struct luc_fs *fs, tid_t tid)
 {
+	enum luc_copies copies;
 	s64 delayed, spared;
 	struct luc_input in;
 
@@ -256,11 +257,16 @@ static noinline void luc_copyout_decide(struct luc_fs *fs, tid_t tid)
 	fs->writes_delayed_seen = delayed;
 	fs->buffers_spared_seen = spared;
 	luc_step(fs, tid, LUC_STEP_COPYOUT, &in);
-	fs->copying = fs->out.copy;
-	luc_copyout_set(fs, luc_steers(&fs->params_now) ? fs->copying : LUC_COPY_NONE);
+	copies = fs->out.copy;
+	if (luc_steers(&fs->params_now)) {
+		luc_copyout_set(fs, copies);
+	} else {
+		luc_copyout_set(fs, LUC_COPY_NONE);
+		luc_count(fs, copyout_forgone, copies != LUC_COPY_NONE);
+	}
 	fs->copies_left = fs->params_now.copyout_buffers_max;
 	/* fs->in counts no harm to writers, as in a quiet commit. */
-	fs->copyout_rests = fs->copying == LUC_COPY_NONE &&
+	fs->copyout_rests = copies == LUC_COPY_NONE &&
 			    luc_copyout_is_idle(&fs->params_now, &fs->state, &fs->in);
 }
 
@@ -287,6 +293,9 @@ static void luc_commit_account(struct luc_fs *fs, journal_t *journal,
 	case LUC_REASON_URGENT:
 		luc_count(fs, closed_urgent, 1);
 		luc_tell_aside(fs, journal);
+		break;
+	case LUC_REASON_HOLD:
+		luc_count(fs, closed_forgone, 1);
 		break;
 	default:
 		luc_count(fs, closed_now, 1);

@@ -95,7 +95,6 @@ struct luc_fs {
 	s64 buffers_spared_seen;
 	s64 copies_left;		/* buffers that the commit under way may still copy */
 	s64 closed_events;		/* of the last commit */
-	enum luc_copies copying;	/* as the last COPYOUT step said */
 	bool copyout_rests;		/* no step before there is news */
 	s64 told_verdict;		/* enum luc_trial_phase, 0 before the first */
 	const char *told_aside;		/* why no commit is held, NULL if some are */

@@ -165,7 +165,7 @@ static s64 luc_counter_value(struct luc_fs *fs, int index)
 	case LUC_COUNTER_gap_avg_ns:
 		return READ_ONCE(fs->state.gap_ns);
 	case LUC_COUNTER_copyout_active:
-		return READ_ONCE(fs->copying) != LUC_COPY_NONE;
+		return READ_ONCE(fs->copy_now) != LUC_COPY_NONE;
 	default:
 		return atomic64_read(&fs->counters[index]);
 	}

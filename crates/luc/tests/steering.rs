@@ -87,6 +87,24 @@ fn on_takes_a_device_knobs_and_a_module_file() {
 }
 
 #[test]
+fn a_dry_run_tells_and_changes_nothing() {
+    let mut machine = Pretended::new();
+    let dry = ["on", "--dry-run", "/srv/data"];
+    let mut said = machine.run(&dry) + &machine.run(&[&dry[..], &["--observe"]].concat());
+    assert!(
+        machine.acts.borrow().is_empty(),
+        "the kernel was left alone"
+    );
+    machine.run(&["on", "/srv/mail"]);
+    said += &machine.run(&dry);
+    said += &machine.run(&["on", "--dry-run", "/srv/mail"]);
+    machine = Pretended::new();
+    machine.remove(&format!("/lib/modules/{}", luc_test::machine::RELEASE));
+    said += &machine.run(&dry);
+    assert_snapshot!(said);
+}
+
+#[test]
 fn on_refuses_what_it_cannot_steer() {
     let machine = Pretended::new();
     let mut said = String::new();
@@ -259,6 +277,9 @@ fn hooks_that_stay_are_told() {
 fn status_is_for_people() {
     let machine = working();
     machine.run(&["on", "/dev/dm-0", "--observe", "--set", "setpoint_events=4"]);
+    let observed = [("commits", 100), ("closed_now", 58), ("closed_forgone", 42)];
+    machine.count("dm-0", &observed);
+    machine.count("dm-0", &[("copyout_forgone", 7)]);
     let one = ["/srv/mail", "/"].map(|path| machine.run(&["status", path]));
     assert_snapshot!(machine.run(&["status"]) + &one.concat());
 }

@@ -124,7 +124,7 @@ fn status_is_complete(answer: &Answer) -> Outcome {
         "counters",
     )?;
     let count = |name: &str| fs["counters"][name].as_i64().unwrap_or(-1);
-    let closed: i64 = ["now", "setpoint", "idle", "limit", "urgent"]
+    let closed: i64 = ["now", "setpoint", "idle", "limit", "urgent", "forgone"]
         .iter()
         .map(|reason| count(&format!("closed_{reason}")))
         .sum();

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::means::ByMeans;
-use crate::sample::{Sampler, Snapshot};
+use crate::sample::{REASONS, Sampler, Snapshot};
 use crate::trying::standing::Standing;
 use luc_cli::Context;
 use luc_cli::exit::Failure;
@@ -28,7 +28,8 @@ use luc_cli::verb::Verb;
 #[command(after_help = "Examples:\n\
     \x20 luc status\n\
     \x20 luc status /srv/data --json\n\
-    \x20 luc status --live=5")]
+    \x20 luc status --live=5\n\
+    \x20 luc status --watch=10 /srv/data")]
 #[command(after_long_help = help::counter_table())]
 pub struct Args {
     /// Only the file system of this path or block device
@@ -48,6 +49,18 @@ pub struct Args {
         value_parser = interval::<60>
     )]
     live: Option<Duration>,
+    /// Print the events of each interval of this many seconds [default: 1] until interrupted; with
+    /// --json one line of JSON each
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1",
+        value_parser = interval::<3600>,
+        conflicts_with = "live"
+    )]
+    watch: Option<Duration>,
 }
 
 #[derive(Serialize)]
@@ -136,6 +149,9 @@ impl Status {
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let system = context.system;
+        if let Some(interval) = self.watch {
+            return watch(self, interval, context);
+        }
         let all = sysfs::attached(system)?;
         let attached = match &self.path {
             Some(path) => vec![super::attached_at(system, path, &all)?],
@@ -190,16 +206,45 @@ impl Verb for Args {
     }
 }
 
+fn sampler(args: &Args, context: &Context) -> Result<Sampler, Failure> {
+    let path = args.path.as_ref();
+    let only = path.map(|path| journal::device_of(context.system, path));
+    Sampler::new(
+        "status",
+        only.transpose()?,
+        ByMeans::default(),
+        context.system,
+    )
+}
+
+/// Prints the events of one interval after the other.
+fn watch(args: &Args, interval: Duration, context: &mut Context) -> Result<(), Failure> {
+    let mut sampler = sampler(args, context)?;
+    sampler.sample(context.system)?;
+    loop {
+        super::top::wait(interval, context);
+        if context.stopped() {
+            return Ok(());
+        }
+        let snapshot = sampler.sample(context.system)?;
+        if args.json {
+            let line = serde_json::to_string(&snapshot).map_err(anyhow::Error::from)?;
+            writeln!(context.out, "{line}")?;
+        } else {
+            super::top::text::print(&snapshot, context.out)?;
+            writeln!(context.out)?;
+        }
+        context.out.flush()?;
+    }
+}
+
 /// The numbers of one interval. Without them the rest of the status is still valid.
 fn live(
     args: &Args,
     interval: Duration,
     context: &mut Context,
 ) -> Result<Option<Snapshot>, Failure> {
-    let path = args.path.as_ref();
-    let only = path.map(|path| journal::device_of(context.system, path));
-    let by = ByMeans::default();
-    match Sampler::new("status", only.transpose()?, by, context.system) {
+    match sampler(args, context) {
         Ok(sampler) => super::top::one_interval(sampler, interval, context).map(Some),
         Err(failure) => {
             context.note(format_args!("no live numbers: {failure}"))?;
@@ -299,32 +344,38 @@ fn commits(status: &Status) -> String {
 }
 
 fn held(status: &Status) -> String {
-    let held = status.count("commits_held");
+    let (held, commits) = (status.count("commits_held"), status.count("commits"));
     let barred = status.holds_barred_by;
-    if held == Some(0) {
-        return barred.map_or_else(|| "none".into(), |why| format!("none: {why}"));
+    let line = match (held, barred) {
+        (Some(0), Some(why)) => format!("none: {why}"),
+        (Some(0), None) => "none".into(),
+        (_, barred) => format!(
+            "{} ({}) for {} on average, {} at most{}",
+            many(held, "commit", "commits"),
+            part(held, commits),
+            known_time(each(status.count("held_ns"), held)),
+            known_time(status.count("held_max_ns")),
+            barred.map_or_else(String::new, |why| format!("; none now: {why}")),
+        ),
+    };
+    line + &forgone(status, "closed_forgone", "held")
+}
+
+/// What LUC would have done, had it not only observed; empty if it never did.
+fn forgone(status: &Status, counter: &str, done: &str) -> String {
+    match status.count(counter) {
+        None | Some(0) => String::new(),
+        commits => format!(
+            "; steering would have {done} {} ({})",
+            many(commits, "commit", "commits"),
+            part(commits, status.count("commits"))
+        ),
     }
-    let barred = barred.map(|why| format!("; none now: {why}"));
-    format!(
-        "{} ({}) for {} on average, {} at most{}",
-        many(held, "commit", "commits"),
-        part(held, status.count("commits")),
-        known_time(each(status.count("held_ns"), held)),
-        known_time(status.count("held_max_ns")),
-        barred.unwrap_or_default(),
-    )
 }
 
 /// Lists why commits started when they did, the most frequent reason first.
 fn reasons(status: &Status) -> Option<String> {
-    const REASONS: [(&str, &str); 5] = [
-        ("closed_now", "nothing to wait for"),
-        ("closed_setpoint", "set point met"),
-        ("closed_idle", "no more came"),
-        ("closed_limit", "time used up"),
-        ("closed_urgent", "could not wait"),
-    ];
-    let times = |(name, text): &(&str, &'static str)| Some((status.count(name)?, *text));
+    let times = |(name, _, text): &(&str, &str, &'static str)| Some((status.count(name)?, *text));
     // If one part is unknown, so is the sum, and with it every share.
     let found: Option<Vec<_>> = REASONS.iter().map(times).collect();
     let Some(mut found) = found else {
@@ -363,7 +414,8 @@ fn copy_out(status: &Status) -> String {
     };
     let copies = status.count("copies");
     if copies == Some(0) {
-        return format!("{state}, nothing copied");
+        let forgone = forgone(status, "copyout_forgone", "copied out");
+        return format!("{state}, nothing copied{forgone}");
     }
     let line = format!(
         "{state}, {} copied, {} changed meanwhile",

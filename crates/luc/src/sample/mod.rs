@@ -25,7 +25,7 @@ use luc_cli::exit::Failure;
 pub use reading::{JournalReading, ModuleReading, ProcessReading, Reading};
 #[cfg(test)]
 pub(crate) use snapshot::tests::{reading, sample_of};
-pub use snapshot::{JournalSample, LucSample, ProcessSample, Snapshot, reason_text};
+pub use snapshot::{JournalSample, LucSample, ProcessSample, REASONS, Snapshot};
 
 /// The tracer, or why there is none, and what it does not see.
 struct Tracing {

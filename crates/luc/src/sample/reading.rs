@@ -32,6 +32,17 @@ pub struct Reading {
     pub processes: BTreeMap<u32, ProcessReading>,
 }
 
+impl Reading {
+    /// Drops the tracer's counts: a tracer that has only just started has counted nothing, which
+    /// must not look as if nothing happened.
+    pub fn forget_traced(&mut self) {
+        self.lost = None;
+        for journal in &mut self.journals {
+            journal.counts = None;
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct JournalReading {
     pub device: Dev,

@@ -115,6 +115,8 @@ pub struct LucRates {
 pub struct Reason {
     /// The reason, as the counters name it: `setpoint` of `closed_setpoint`.
     pub name: &'static str,
+    #[serde(skip)]
+    pub text: &'static str,
     pub commits: u64,
 }
 
@@ -135,15 +137,15 @@ pub struct ProcessSample {
     pub lost_ns_per_s: Option<f64>,
 }
 
-pub fn reason_text(name: &str) -> &str {
-    match name {
-        "now" => "at once",
-        "setpoint" => "set point",
-        "idle" => "no more",
-        "limit" => "time up",
-        other => other,
-    }
-}
+/// Why commits start: the counter, and its reason in short and in long.
+pub const REASONS: [(&str, &str, &str); 6] = [
+    ("closed_now", "at once", "nothing to wait for"),
+    ("closed_setpoint", "set point", "set point met"),
+    ("closed_idle", "no more", "no more came"),
+    ("closed_limit", "time up", "time used up"),
+    ("closed_urgent", "urgent", "could not wait"),
+    ("closed_forgone", "would hold", "steering would have held"),
+];
 
 impl Snapshot {
     pub fn between(kernel: &str, before: Option<&Reading>, now: &Reading) -> Self {
@@ -279,11 +281,16 @@ fn luc_rates(now: &ModuleReading, before: &ModuleReading, time: Duration) -> Luc
     let rate = |name| Some(per_s(gained(name)?, time));
     let mean = |of: &str, by| gained(of)?.checked_div(gained(by)?);
     let each = gained("sync_events").zip(gained("commits"));
-    let mut reasons: Vec<Reason> = ["now", "setpoint", "idle", "limit", "urgent"]
+    let mut reasons: Vec<Reason> = REASONS
         .into_iter()
-        .filter_map(|name| {
-            let commits = gained(&format!("closed_{name}"))?;
-            Some(Reason { name, commits })
+        .filter_map(|(counter, text, _)| {
+            let name = counter.strip_prefix("closed_")?;
+            let commits = gained(counter)?;
+            Some(Reason {
+                name,
+                text,
+                commits,
+            })
         })
         .filter(|reason| reason.commits > 0)
         .collect();

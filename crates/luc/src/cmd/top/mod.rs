@@ -111,13 +111,18 @@ pub(super) fn one_interval(
     context: &Context,
 ) -> Result<Snapshot, Failure> {
     sampler.sample(context.system)?;
-    let begin = Instant::now();
     let bar = Bar::wait("watching", interval);
+    wait(interval, context);
+    drop(bar);
+    sampler.sample(context.system)
+}
+
+/// Waits; an interrupt ends the wait early.
+pub(super) fn wait(interval: Duration, context: &Context) {
+    let begin = Instant::now();
     while begin.elapsed() < interval && !context.stopped() {
         std::thread::sleep(PAUSE.min(interval.saturating_sub(begin.elapsed())));
     }
-    drop(bar);
-    sampler.sample(context.system)
 }
 
 fn watch(args: &Args, mut sampler: Sampler, context: &mut Context) -> Result<(), Failure> {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::sample::{JournalSample, LucSample, ProcessSample, Snapshot, reason_text};
+use crate::sample::{JournalSample, LucSample, ProcessSample, Snapshot};
 use luc_cli::units::{UNKNOWN, counted, duration, known_time, rounded, table};
 
 /// A rate or a ratio with about three significant digits.
@@ -92,7 +92,7 @@ fn luc_cell(luc: &LucSample) -> String {
     };
     let reasons = luc.rates.as_ref().map(|rates| &rates.reasons);
     match reasons.and_then(|reasons| reasons.first()) {
-        Some(reason) => format!("{policy}: {}", reason_text(reason.name)),
+        Some(reason) => format!("{policy}: {}", reason.text),
         None => policy,
     }
 }
@@ -127,7 +127,7 @@ pub fn luc_line(journal: &JournalSample) -> String {
             .iter()
             .map(|reason| {
                 let percent = reason.commits as f64 * 100.0 / all.max(1) as f64;
-                format!("{} {percent:.0}%", reason_text(reason.name))
+                format!("{} {percent:.0}%", reason.text)
             })
             .collect();
         if !shown.is_empty() {
