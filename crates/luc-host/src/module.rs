@@ -30,12 +30,7 @@ pub fn ensure_loaded(system: &dyn System, file: Option<&Path>) -> Result<bool, H
         return Err(sysfs::denied("load the kernel module luc"));
     }
     // Do not advise people to install a module where none can run.
-    if let Some(why) = preconditions::obstacle(system) {
-        return Err(HostError::KernelUnsupported {
-            what: "LUC cannot run on this machine".into(),
-            why,
-        });
-    }
+    can_run(system)?;
     let release = release(system)?;
     let (outcome, tried) = match file {
         Some(file) => (system.load_file(file), file.to_owned()),
@@ -54,6 +49,44 @@ pub fn ensure_loaded(system: &dyn System, file: Option<&Path>) -> Result<bool, H
         )));
     }
     Ok(true)
+}
+
+/// Checks that LUC can run on this machine as it is booted, whatever is installed.
+///
+/// # Errors
+/// It cannot.
+pub fn can_run(system: &dyn System) -> Result<(), HostError> {
+    let why = preconditions::obstacle(system);
+    why.map_or(Ok(()), |why| {
+        Err(HostError::KernelUnsupported {
+            what: "LUC cannot run on this machine".into(),
+            why,
+        })
+    })
+}
+
+/// The module file that [`ensure_loaded`] would load; `None` if the module is loaded.
+///
+/// # Errors
+/// LUC cannot run on this machine, or no module is installed for this kernel.
+pub fn to_load(system: &dyn System, file: Option<&Path>) -> Result<Option<PathBuf>, HostError> {
+    if sysfs::loaded(system) {
+        return Ok(None);
+    }
+    can_run(system)?;
+    let release = release(system)?;
+    let found = file
+        .map(Path::to_owned)
+        .or_else(|| installed(system, &release).map(Into::into));
+    let absent = || {
+        load_failure(
+            system,
+            &io::ErrorKind::NotFound.into(),
+            Path::new(""),
+            &release,
+        )
+    };
+    found.ok_or_else(absent).map(Some)
 }
 
 fn load_installed(system: &dyn System, release: &str) -> (io::Result<()>, PathBuf) {

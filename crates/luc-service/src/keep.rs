@@ -142,7 +142,8 @@ fn key(mounted: &Mounted) -> (String, Option<u32>) {
     (mounted.device.to_string(), mounted.thread)
 }
 
-fn is_named(entry: &Entry, mounted: &Mounted) -> bool {
+/// Tells whether an entry names a mounted file system.
+pub fn is_named(entry: &Entry, mounted: &Mounted) -> bool {
     match &entry.names {
         Names::Path(path) => mounted.points.contains(path),
         Names::Uuid(uuid) => mounted.uuid.as_ref() == Some(uuid),

@@ -170,13 +170,31 @@ fn a_mount_is_another_one_by_its_journal() {
     );
 }
 
+/// The service ends where LUC cannot run, so that systemd shows a failed unit.
 #[test]
-fn a_kernel_without_the_module_is_said_once() {
-    let mut machine = machine(&format!("{DATA}{MAIL}"));
-    machine.load_error = Some(Errno::NOEXEC);
-    let said = serve(&machine, |_| sleep(Duration::from_millis(2500)));
-    assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.contains("kernel module luc"), "{said}");
+fn a_machine_that_refuses_luc_ends_it() {
+    let mut unloadable = machine(&format!("{DATA}{MAIL}"));
+    unloadable.load_error = Some(Errno::NOEXEC);
+    let without = machine("[[file_system]]\npath = \"/srv/later\"\n");
+    let configuration = format!("/boot/config-{}", luc_test::machine::RELEASE);
+    without.put(&configuration, "# CONFIG_MODULES is not set\n");
+    for (machine, line, end) in [
+        (unloadable, "luc: kernel module luc: ", "[exit 4]\n"),
+        (
+            without,
+            "luc: LUC cannot run on this machine: ",
+            "[exit 12]\n",
+        ),
+    ] {
+        let said = machine.run(&["service"]);
+        assert!(said.starts_with(line) && said.ends_with(end), "{said}");
+        assert_eq!(said.lines().count(), 2, "{said}");
+        assert!(!machine.at(MEMORY).exists(), "nothing is left");
+    }
+    // Nothing is asked of LUC here.
+    let idle = machine("");
+    idle.put(&configuration, "# CONFIG_MODULES is not set\n");
+    assert_eq!(serve(&idle, |_| {}), "");
 }
 
 #[test]

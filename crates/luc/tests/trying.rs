@@ -293,6 +293,25 @@ fn one_at_a_time() {
 }
 
 #[test]
+fn a_guard_tells_that_it_waits_or_that_luc_cannot_run() {
+    let host = Host::new();
+    host.machine.run(&["off", "--all"]);
+    let child = host.start(&["guard"]);
+    std::thread::sleep(Duration::from_millis(500));
+    signal(&child, Signal::TERM);
+    let (said, _) = ended(child);
+    assert!(
+        said.contains("LUC is on for no file system; waiting"),
+        "{said}"
+    );
+    let without = Pretended::new();
+    let configuration = format!("/boot/config-{}", luc_test::machine::RELEASE);
+    without.put(&configuration, "# CONFIG_MODULES is not set\n");
+    let said = without.run(&["guard"]);
+    assert!(said.ends_with("[exit 12]\n"), "{said}");
+}
+
+#[test]
 fn a_change_by_hand_ends_it_and_stays() {
     let host = Host::new();
     let _load = host.load(2000.0, 1000.0);

@@ -29,8 +29,9 @@ untrusted() {
 	check 4 "luc: kernel module luc: *is not signed by a key that this kernel trusts; *mok.pub*" luc on /
 	is "lines of that" 1 "$(luc on / 2>&1 | wc -l)"
 	check 0 "*luc.ko is signed; loading it will show whether the kernel trusts the key*" luc probe
-	within 100 "the service says that LUC stays off" sh -c 'systemctl status luc | grep "LUC stays off"'
-	yes "and runs on" systemctl is-active luc
+	within 100 "the service fails" systemctl is-failed luc
+	yes "and says why" sh -c 'systemctl status luc | grep "not signed by a key"'
+	is "its exit code" 4 "$(systemctl show --value --property ExecMainStatus luc)"
 }
 
 # Secure Boot by the firmware, not by the command line.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueHint;
-use luc_host::{kernel, sysfs};
+use luc_host::{kernel, module, sysfs};
 
 use crate::trying::guarding::Guarding;
 use crate::trying::{before, wait};
@@ -30,6 +30,7 @@ pub struct Args {
     paths: Vec<PathBuf>,
 }
 
+const NOTHING_YET: &str = "LUC is on for no file system; waiting until it is (`luc on PATH`)";
 /// How often the guard looks for file systems that LUC was switched on for.
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -39,6 +40,7 @@ impl Verb for Args {
         if !kernel::capable(system, kernel::Capability::SysAdmin) {
             return Err(sysfs::denied("guard file systems").into());
         }
+        module::can_run(system)?;
         before::recover(context)?;
         let mut chosen = Vec::new();
         let all = sysfs::attached(system)?;
@@ -53,6 +55,9 @@ impl Verb for Args {
         } {
             let line = guarding.take(attached)?;
             say(context, &[line])?;
+        }
+        if guarding.is_empty() {
+            say(context, &[NOTHING_YET.into()])?;
         }
         while !context.stopped() {
             let mut wanted = sysfs::attached(system).unwrap_or_default();

@@ -24,6 +24,7 @@ use luc_cli::verb::{Interrupt, Verb};
 #[command(after_help = "Examples:\n\
     \x20 luc on /srv/data\n\
     \x20 luc on --observe /srv/data\n\
+    \x20 luc on --dry-run /srv/data\n\
     \x20 luc on --policy batching --set delay_limit_us=5000 /srv/data")]
 #[command(after_long_help = help::knob_table())]
 pub struct Args {
@@ -42,6 +43,9 @@ pub struct Args {
     /// Load this luc.ko instead of the installed one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     module: Option<PathBuf>,
+    /// Check everything that can be checked, print what would be done, and change nothing
+    #[arg(long)]
+    dry_run: bool,
 }
 
 impl Args {
@@ -76,6 +80,48 @@ impl Args {
     }
 }
 
+impl Args {
+    /// Prints what would be done.
+    fn would(
+        &self,
+        settings: &[(&Knob, i64)],
+        journal: &Journal,
+        context: &mut Context,
+    ) -> Result<(), Failure> {
+        let system = context.system;
+        let all = sysfs::attached(system)?;
+        if all.iter().any(|one| one.device == journal.device) {
+            let path = self.path.display().to_string();
+            return Err(HostError::AlreadyOn { path }.into());
+        }
+        if let Some(file) = module::to_load(system, self.module.as_deref())? {
+            writeln!(context.out, "would load {}", file.display())?;
+        }
+        let knobs = settings.iter();
+        let knobs = knobs.map(|(knob, value)| format!("{}={}", knob.name, knob.format(*value)));
+        let mut with = knobs.collect::<Vec<_>>().join(" ");
+        if with.is_empty() {
+            with = "default knobs".into();
+        }
+        let remarks = remarks(context, journal)?;
+        writeln!(
+            context.out,
+            "would switch on: {}, with {with}{remarks}",
+            named(journal)
+        )?;
+        Ok(())
+    }
+}
+
+/// Names a file system for people.
+fn named(journal: &Journal) -> String {
+    let (points, name) = (
+        units::paths(&journal.mount_points),
+        journal.name.replace('!', "/"),
+    );
+    format!("{points} ({name}, {})", journal.kind)
+}
+
 /// Parses a knob and its value, or returns the knobs that a policy stands for.
 fn parse(name: &str, value: &str) -> Result<Vec<(&'static Knob, i64)>, KnobError> {
     if name == POLICY {
@@ -93,6 +139,9 @@ impl Verb for Args {
         let journal = journal::steerable(system, &self.path)?;
         if !kernel::capable(system, kernel::Capability::SysAdmin) {
             return Err(sysfs::denied(&format!("switch LUC on for {shown}")).into());
+        }
+        if self.dry_run {
+            return self.would(&settings, &journal, context);
         }
         before::recover(context)?;
         let fresh = module::ensure_loaded(system, self.module.as_deref())?;
@@ -113,14 +162,8 @@ impl Verb for Args {
             }
         })?;
         let summary = summary(context, &attached)?;
-        let remarks = remarks(context, &attached, &journal)?;
-        writeln!(
-            context.out,
-            "on: {} ({}, {}): {summary}{remarks}",
-            units::paths(&journal.mount_points),
-            journal.name.replace('!', "/"),
-            journal.kind
-        )?;
+        let remarks = remarks(context, &journal)?;
+        writeln!(context.out, "on: {}: {summary}{remarks}", named(&journal))?;
         Ok(())
     }
 
@@ -130,9 +173,9 @@ impl Verb for Args {
 }
 
 /// Tells what else limits LUC there or adds to the waits.
-fn remarks(context: &Context, attached: &Attached, journal: &Journal) -> Result<String, Failure> {
+fn remarks(context: &Context, journal: &Journal) -> Result<String, Failure> {
     let all = sysfs::attached(context.system)?;
-    let below = stack::attached_below(context.system, attached.device, &all)?;
+    let below = stack::attached_below(context.system, journal.device, &all)?;
     let barred = journal.holds_barred_by();
     let barred = barred.map(|why| format!("; no commit is held: {why}"));
     let stacked = status::stacked(&below).map(|waits| format!("; stacked {waits}"));

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use clap::ValueHint;
 use luc_control::Dev;
-use luc_host::{HostError, journal, module, mounts, sysfs};
-use luc_service::{Action, Config, Memory, Names, Seen, Source, config, keep};
+use luc_host::{HostError, System, journal, module, mounts, sysfs};
+use luc_service::{Action, Config, Memory, Mounted, Names, Seen, Source, config, keep};
 use machine::{Changes, Mounts};
 
 use crate::trying::guarding::Guarding;
@@ -27,14 +27,15 @@ use luc_cli::verb::{Interrupt, Verb};
 /// others when they are. What an administrator switches or sets by hand is left alone. SIGHUP reads
 /// the configuration again; a faulty one is refused, and the previous one stays in force. At its
 /// end the service switches off everything that it switched on. Until then it guards those file
-/// systems, as `luc guard` does. `luc.service` runs it; luc.toml(5) has every key.
+/// systems, as `luc guard` does. It ends with an error where LUC cannot run. `luc.service` runs it;
+/// luc.toml(5) has every key.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc service --check\n\
     \x20 luc service --config /etc/luc")]
 pub struct Args {
     /// Folder that holds luc.toml, and luc.toml.d with files that add to it
-    #[arg(long, value_name = "DIR", default_value = "/etc/luc", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", default_value = CONFIG, value_hint = ValueHint::DirPath)]
     config: PathBuf,
     /// Only read the configuration and print what it asks for
     #[arg(long)]
@@ -44,6 +45,7 @@ pub struct Args {
     template: bool,
 }
 
+const CONFIG: &str = "/etc/luc";
 /// Longest time between two looks. A mount triggers one; only a look finds a change by hand.
 const LOOK: Duration = Duration::from_secs(2);
 /// File that tells a new service what a killed one has done.
@@ -54,7 +56,7 @@ impl Verb for Args {
         if self.template {
             return Ok(write!(context.out, "{}", config::template())?);
         }
-        let config = self.read(context)?;
+        let config = read(&self.config, context.system)?;
         if self.check {
             checked(&config, context)?;
             return tell(&config, context);
@@ -66,7 +68,6 @@ impl Verb for Args {
         Service {
             memory: remembered(context),
             config,
-            is_blocked: None,
             mounts: Mounts::default(),
             guarding,
         }
@@ -78,20 +79,36 @@ impl Verb for Args {
     }
 }
 
-impl Args {
-    fn read(&self, context: &Context) -> Result<Config, Failure> {
-        let dir = std::path::absolute(&self.config)?;
-        let dir = context.system.path(&dir.to_string_lossy());
-        let drop_ins = fs::read_dir(dir.join("luc.toml.d"));
-        let drop_ins = drop_ins.map(|all| all.filter_map(|it| Some(it.ok()?.path())).collect());
-        let files = config::order(&dir.join("luc.toml"), drop_ins.unwrap_or_default());
-        let source = |path: PathBuf| match fs::read_to_string(&path) {
-            Ok(text) => Ok(Source { path, text }),
-            Err(error) => Err(bad(&format!("cannot read {}: {error}", path.display()))),
-        };
-        let sources: Vec<Source> = files.into_iter().map(source).collect::<Result<_, _>>()?;
-        config::read(&sources).map_err(|error| bad(&error.to_string()))
-    }
+/// Reads luc.toml and what adds to it.
+fn read(dir: &Path, system: &dyn System) -> Result<Config, Failure> {
+    let dir = std::path::absolute(dir)?;
+    let dir = system.path(&dir.to_string_lossy());
+    let drop_ins = fs::read_dir(dir.join("luc.toml.d"));
+    let drop_ins = drop_ins.map(|all| all.filter_map(|it| Some(it.ok()?.path())).collect());
+    let files = config::order(&dir.join("luc.toml"), drop_ins.unwrap_or_default());
+    let source = |path: PathBuf| match fs::read_to_string(&path) {
+        Ok(text) => Ok(Source { path, text }),
+        Err(error) => Err(bad(&format!("cannot read {}: {error}", path.display()))),
+    };
+    let sources: Vec<Source> = files.into_iter().map(source).collect::<Result<_, _>>()?;
+    config::read(&sources).map_err(|error| bad(&error.to_string()))
+}
+
+/// The mounted file systems that `/etc/luc/luc.toml` names; `None` if it cannot be read.
+pub fn wanted(system: &dyn System) -> Option<Vec<Dev>> {
+    let config = read(Path::new(CONFIG), system).ok()?;
+    let seen = Mounts::default().seen(system, &config).ok()?;
+    let named = |mounted: &&Mounted| {
+        let mut entries = config.entries.iter();
+        entries.any(|entry| keep::is_named(entry, mounted))
+    };
+    Some(
+        seen.mounted
+            .iter()
+            .filter(named)
+            .map(|it| it.device)
+            .collect(),
+    )
 }
 
 fn bad(why: &str) -> Failure {
@@ -151,15 +168,36 @@ struct Service<'a> {
     memory: Memory,
     mounts: Mounts,
     guarding: Guarding<'a>,
-    /// Why nothing can be switched on at all; already logged.
-    is_blocked: Option<String>,
 }
 
 impl Service<'_> {
+    /// Keeps LUC on until it is told to stop, or the whole machine refuses LUC; in the end switches
+    /// off what it switched on.
     fn run(mut self, args: &Args, hup: &AtomicBool, context: &mut Context) -> Result<(), Failure> {
-        notify::ready();
+        let kept = self.keep(args, hup, context);
+        notify::stopping();
+        self.guarding.stop();
+        let seen = self.mounts.seen(context.system, &self.config)?;
+        let actions = keep::stop(&seen, &mut self.memory);
+        self.act(actions, context)?;
+        let _ = fs::remove_file(context.system.path(MEMORY));
+        kept
+    }
+
+    fn keep(
+        &mut self,
+        args: &Args,
+        hup: &AtomicBool,
+        context: &mut Context,
+    ) -> Result<(), Failure> {
+        if !self.config.entries.is_empty() {
+            module::can_run(context.system)?;
+        }
         let changes = Changes::of_mounts(context.system);
-        let mut look = now();
+        // `systemctl start` succeeds once LUC is on where it can be.
+        self.look(context)?;
+        notify::ready();
+        let mut look = now() + LOOK;
         while !context.stopped() {
             if hup.swap(false, Ordering::Relaxed) {
                 self.reload(args, context)?;
@@ -176,16 +214,13 @@ impl Service<'_> {
                 look = now();
             }
         }
-        notify::stopping();
-        self.guarding.stop();
-        let seen = self.mounts.seen(context.system, &self.config)?;
-        let actions = keep::stop(&seen, &mut self.memory);
-        self.act(actions, context)?;
-        let _ = fs::remove_file(context.system.path(MEMORY));
         Ok(())
     }
 
     /// Looks at the machine, takes the actions due, and guards what the service switched on.
+    ///
+    /// # Errors
+    /// The whole machine refuses LUC.
     fn look(&mut self, context: &mut Context) -> Result<(), Failure> {
         let system = context.system;
         let seen = self.mounts.seen(system, &self.config)?;
@@ -203,11 +238,10 @@ impl Service<'_> {
 
     fn reload(&mut self, args: &Args, context: &mut Context) -> Result<(), Failure> {
         notify::reloading();
-        match args.read(context) {
+        match read(&args.config, context.system) {
             Ok(config) => {
                 self.config = config;
                 self.memory.reread();
-                self.is_blocked = None;
                 writeln!(context.err, "luc: service: configuration read again")?;
             }
             Err(failure) => {
@@ -224,7 +258,7 @@ impl Service<'_> {
     fn act(&mut self, actions: Vec<Action>, context: &mut Context) -> Result<(), Failure> {
         for action in actions {
             let line = match action {
-                Action::Say(line) => Some(line),
+                Action::Say(line) => line,
                 Action::On {
                     device,
                     name,
@@ -234,51 +268,34 @@ impl Service<'_> {
                     let done = module::ensure_loaded(system, None)
                         .and_then(|_| sysfs::attach(system, &name, device, &settings));
                     match done {
-                        Ok(_) => Some(format!("{name}: LUC is on")),
+                        Ok(_) => format!("{name}: LUC is on"),
+                        Err(
+                            error @ (HostError::ModuleUnavailable { .. }
+                            | HostError::KernelUnsupported { .. }
+                            | HostError::NotPermitted { .. }),
+                        ) => return Err(error.into()),
                         Err(error) => {
                             self.memory.failed(device);
-                            self.blocked(&error).then(|| error.to_string())
+                            error.to_string()
                         }
                     }
                 }
                 Action::Off { device, name } => {
                     match sysfs::detach(context.system, &name, device) {
                         Ok(()) | Err(HostError::NotOn { .. }) => {
-                            Some(format!("{name}: LUC is off"))
+                            format!("{name}: LUC is off")
                         }
-                        Err(error) => Some(error.to_string()),
+                        Err(error) => error.to_string(),
                     }
                 }
             };
-            say(context, line.as_slice())?;
+            say(context, &[line])?;
         }
         Ok(())
     }
 
-    /// Tells whether an error is news. An error of the whole machine, such as a kernel without a
-    /// module, is news once, not for each file system.
-    fn blocked(&mut self, error: &HostError) -> bool {
-        let is_general = matches!(
-            error,
-            HostError::ModuleUnavailable { .. }
-                | HostError::KernelUnsupported { .. }
-                | HostError::NotPermitted { .. }
-        );
-        let line = error.to_string();
-        if is_general && self.is_blocked.as_ref() == Some(&line) {
-            return false;
-        }
-        if is_general {
-            self.is_blocked = Some(line);
-        }
-        true
-    }
-
     /// A line for `systemctl status`.
     fn state(&self, seen: &Seen) -> String {
-        if let Some(why) = &self.is_blocked {
-            return format!("LUC stays off: {why}");
-        }
         let on = self.memory.ours(seen).count();
         let all = self.config.entries.len();
         format!("LUC is on for {on} of {all} file systems that luc.toml names")
