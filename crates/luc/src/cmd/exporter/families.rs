@@ -1,7 +1,7 @@
 //! The metrics of a reading.
 
 use luc_bpf::{Counts, Histogram, WAITS};
-use luc_control::{Counter, CounterKind, counters};
+use luc_control::{Counter, CounterKind, Dev, counters};
 use luc_trace::{Sight, SpanKind};
 
 use super::text::{Family, Kind, Labels, Value};
@@ -77,9 +77,11 @@ fn seconds(ns: u64) -> f64 {
 type Total = (&'static str, &'static str, fn(&Counts) -> f64);
 
 const TOTALS: [Total; 5] = [
-    ("luc_journal_commits_total", "journal commits", |counts| {
-        counts.commits as f64
-    }),
+    (
+        "luc_journal_commits_total",
+        "journal commits, traced",
+        |counts| counts.commits as f64,
+    ),
     (
         "luc_journal_commit_seconds_total",
         "time spent in journal commits",
@@ -194,6 +196,20 @@ fn policy(reading: &Reading) -> Family {
         "luc_policy_info",
         Kind::Gauge,
         "always 1; policy and mode of LUC where it is on",
+        series,
+    )
+}
+
+/// The file systems that luc.toml names, among those of the reading.
+pub fn wanted(reading: &Reading, wanted: &[Dev]) -> Family {
+    let all = reading.journals.iter();
+    let series = all
+        .filter(|journal| wanted.contains(&journal.device))
+        .map(|journal| (labels(journal), Value::Number(1.0)));
+    Family::new(
+        "luc_wanted_info",
+        Kind::Gauge,
+        "always 1; mounted file systems that /etc/luc/luc.toml wants LUC on for",
         series,
     )
 }

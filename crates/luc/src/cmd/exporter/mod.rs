@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use clap::ValueHint;
 use luc_host::System;
 
+use super::service;
 use crate::means::ByMeans;
 use crate::sample::Sampler;
 use luc_cli::Context;
@@ -26,7 +27,7 @@ use luc_cli::verb::{Interrupt, Verb};
 /// reads. With BPF it counts commits, syncs and waits of every ext4 and ext3 journal from its start
 /// on; for journals with LUC on it also shows each counter of `luc status`. If it can ask neither
 /// BPF nor the module, every `luc_tracer_attached` is 0 and the exporter keeps running.
-/// docs/grafana-dashboard.json draws the metrics.
+/// docs/grafana-dashboard.json draws the metrics, and docs/prometheus-alerts.yml has rules for alerts.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc exporter\n\
@@ -48,8 +49,8 @@ pub struct Args {
     /// How often the file is written, 0.2 to 3600
     #[arg(long, value_name = "SECONDS", default_value = "15", requires = "textfile", value_parser = interval::<3600>)]
     interval: Duration,
-    /// Write once and exit: to the file, which is kept, or to standard output. The tracer's counts
-    /// are 0 then, because it starts with the program
+    /// Write once and exit: to the file, which is kept, or to standard output. The page has no
+    /// counts of the tracer then, because it has only just started to watch
     #[arg(long)]
     once: bool,
     #[command(flatten)]
@@ -70,7 +71,7 @@ impl Verb for Args {
             return keep(file, self, &mut sampler, context);
         }
         if self.once {
-            let page = page(&mut sampler, context.system)?;
+            let page = self.page(&mut sampler, context.system)?;
             return Ok(context.out.write_all(page.as_bytes())?);
         }
         let server = http::Server::new(self.listen)?;
@@ -80,7 +81,8 @@ impl Verb for Args {
         while !context.stopped() {
             let system = context.system;
             server.serve(PAUSE, || {
-                page(&mut sampler, system).map_err(|failure| failure.to_string())
+                self.page(&mut sampler, system)
+                    .map_err(|failure| failure.to_string())
             })?;
         }
         Ok(())
@@ -91,11 +93,20 @@ impl Verb for Args {
     }
 }
 
-fn page(sampler: &mut Sampler, system: &dyn System) -> Result<String, Failure> {
-    let reading = sampler.read(system)?;
-    let mut all = families::families(&reading);
-    all.extend(guards::families(&reading, system));
-    Ok(text::render(&all))
+impl Args {
+    fn page(&self, sampler: &mut Sampler, system: &dyn System) -> Result<String, Failure> {
+        let mut reading = sampler.read(system)?;
+        if self.once {
+            reading.forget_traced();
+        }
+        let mut all = families::families(&reading);
+        all.push(families::wanted(
+            &reading,
+            &service::wanted(system).unwrap_or_default(),
+        ));
+        all.extend(guards::families(&reading, system));
+        Ok(text::render(&all))
+    }
 }
 
 /// Rewrites the file every interval, and removes it at the end; with `--once` writes it once.
@@ -111,7 +122,7 @@ fn keep(
             "node_exporter reads only files whose names end in .prom, which {shown} does not"
         ))?;
     }
-    textfile::replace(file, &page(sampler, context.system)?)?;
+    textfile::replace(file, &args.page(sampler, context.system)?)?;
     if args.once {
         return Ok(());
     }
@@ -123,7 +134,8 @@ fn keep(
         if context.stopped() {
             break Ok(());
         }
-        let written = page(sampler, context.system).and_then(|page| textfile::replace(file, &page));
+        let page = args.page(sampler, context.system);
+        let written = page.and_then(|page| textfile::replace(file, &page));
         if written.is_err() {
             break written;
         }

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::time::Duration;
 
-use super::families::families;
+use super::families::{families, wanted};
 use super::guards;
 use super::http::{Asked, Server, asked};
 use super::text::{Family, Kind, Value, render};
@@ -128,6 +128,26 @@ fn nothing_to_say_is_said_with_few_lines() {
         names(&page),
         BTreeSet::from(["luc_build_info", "luc_tracer_attached"])
     );
+}
+
+#[test]
+fn a_tracer_that_has_only_just_started_tells_no_counts() {
+    let mut reading = full();
+    reading.forget_traced();
+    let page = render(&families(&reading));
+    assert!(page.contains("luc_tracer_attached{means=\"tracepoint\"} 5"));
+    assert!(page.contains("luc_commits_total{"), "{page}");
+    for absent in ["luc_syncs", "luc_journal_", "luc_waits", "luc_tracer_lost"] {
+        assert!(!page.contains(absent), "{absent}\n{page}");
+    }
+}
+
+#[test]
+fn no_two_metrics_have_the_same_help() {
+    let mut all = families(&full());
+    all.extend(guards::of(&[]));
+    let helps: BTreeSet<&str> = all.iter().map(|family| family.help.as_str()).collect();
+    assert_eq!(helps.len(), all.len());
 }
 
 /// A series of 0 says that nothing happened, so a wait that cannot be seen has none.
@@ -260,14 +280,55 @@ fn metrics_of(query: &str) -> impl Iterator<Item = &str> {
         .filter(|word| word.starts_with("luc_"))
 }
 
+/// Names of all series that a page can have.
+fn all_metrics() -> BTreeSet<String> {
+    let page = render(&families(&full()));
+    let mut known: BTreeSet<String> = names(&page).into_iter().map(str::to_owned).collect();
+    let more = guards::of(&[]).into_iter().chain([wanted(&full(), &[])]);
+    known.extend(more.map(|family| family.name));
+    known
+}
+
+#[test]
+fn what_luc_toml_names_is_told() {
+    let reading = full();
+    let page = render(&[wanted(&reading, &[reading.journals[0].device])]);
+    let series = "luc_wanted_info{device=\"vdb\",mountpoint=\"/srv/data\"} 1\n";
+    assert!(page.ends_with(series), "{page}");
+}
+
+#[test]
+fn the_alerts_use_what_there_is() {
+    let text = include_str!("../../../../../docs/prometheus-alerts.yml");
+    let known = all_metrics();
+    let mut rules = 0;
+    for line in text.lines() {
+        let Some(query) = line.trim().strip_prefix("expr: ") else {
+            continue;
+        };
+        rules += 1;
+        let metrics: Vec<&str> = metrics_of(query).collect();
+        assert!(!metrics.is_empty(), "{query}");
+        for metric in metrics {
+            assert!(known.contains(metric), "{metric} of {query}");
+        }
+    }
+    let of = |word: &str| {
+        text.lines()
+            .filter(|line| line.trim().starts_with(word))
+            .count()
+    };
+    assert!(
+        rules > 4 && of("- alert: ") == rules && of("summary: ") == rules,
+        "{rules}"
+    );
+}
+
 #[test]
 fn the_dashboard_uses_what_there_is() {
     let text = include_str!("../../../../../docs/grafana-dashboard.json");
     let dashboard: serde_json::Value = serde_json::from_str(text).expect("JSON");
-    let page = render(&families(&full()));
-    let mut known = names(&page);
-    let guards = guards::of(&[]);
-    known.extend(guards.iter().map(|family| family.name.as_str()));
+    let known = all_metrics();
     let panels = dashboard["panels"].as_array().expect("panels");
     let mut used = 0;
     for panel in panels {
