@@ -33,6 +33,12 @@ pub struct Journal {
     /// Size of a block in bytes, if the superblock could be read.
     #[serde(skip)]
     pub block_bytes: Option<u64>,
+    /// Size of its block device in bytes, if the kernel tells it.
+    #[serde(skip)]
+    pub device_bytes: Option<u64>,
+    /// The node of its block device, as an administrator names it.
+    #[serde(skip)]
+    pub node: String,
     /// Mount options of the file system, separated by commas.
     #[serde(skip)]
     pub options: String,
@@ -61,6 +67,8 @@ impl Journal {
                 .as_ref()
                 .and_then(|superblock| superblock.block_bytes),
             fast_commit: superblock.map(|superblock| superblock.fast_commit),
+            device_bytes: device_bytes(system, &name),
+            node: node(system, &name),
             options: mount.options.clone(),
             device: mount.device,
             kind: mount.kind.clone(),
@@ -68,11 +76,6 @@ impl Journal {
             read_only: mount.read_only,
             name,
         }
-    }
-
-    /// The node of its block device.
-    pub fn node(&self) -> String {
-        format!("/dev/{}", self.name.replace('!', "/"))
     }
 
     /// Why LUC cannot steer it, if it cannot.
@@ -96,6 +99,21 @@ impl Journal {
         } else {
             None
         }
+    }
+}
+
+fn device_bytes(system: &dyn System, name: &str) -> Option<u64> {
+    let sectors = system.read(&format!("/sys/class/block/{name}/size")).ok()?;
+    let sectors: u64 = sectors.trim().parse().ok()?;
+    sectors.checked_mul(512)
+}
+
+/// The node of a block device. Device mapper's are known by their own names, not by the kernel's.
+fn node(system: &dyn System, name: &str) -> String {
+    let mapped = system.read(&format!("/sys/class/block/{name}/dm/name"));
+    match mapped.as_deref().map(str::trim) {
+        Ok(mapped) if !mapped.is_empty() => format!("/dev/mapper/{mapped}"),
+        _ => format!("/dev/{}", name.replace('!', "/")),
     }
 }
 

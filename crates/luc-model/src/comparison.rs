@@ -44,6 +44,8 @@ impl Comparison {
 #[derive(Debug, Serialize)]
 pub struct FileSystem {
     pub device: String,
+    /// Its mount point, if the recording tells it.
+    pub mount_point: Option<String>,
     pub duration_ns: u64,
     pub threads: u64,
     /// Algorithm 4.1.
@@ -165,6 +167,7 @@ impl FileSystem {
         let table = observed.table();
         Self {
             device: dev.to_string(),
+            mount_point: trace.header.mount_point(dev).map(str::to_owned),
             duration_ns: observed.duration_ns(),
             threads: table.threads,
             fsync: Fsync::of(&model),

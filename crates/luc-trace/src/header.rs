@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
+use luc_control::Dev;
+
 /// Version of the format that this crate writes; it reads the earlier ones too.
 ///
 /// Version 1: lines of the module's tracepoints. Version 2 adds spans of the tracer and an end
@@ -34,6 +36,17 @@ impl Header {
         self
     }
 
+    /// Returns the header with the mount point of a file system.
+    #[must_use]
+    pub fn with_mount_point(self, dev: Dev, point: &str) -> Self {
+        self.with(&mount_key(dev), point)
+    }
+
+    /// Returns the mount point of a file system, if the header has it.
+    pub fn mount_point(&self, dev: Dev) -> Option<&str> {
+        self.pairs.get(&mount_key(dev)).map(String::as_str)
+    }
+
     /// Tells whether a line is a header of any version.
     pub(crate) fn starts(line: &str) -> bool {
         line.starts_with(MAGIC)
@@ -55,6 +68,10 @@ impl Header {
             .collect();
         Ok(Self { pairs })
     }
+}
+
+fn mount_key(dev: Dev) -> String {
+    format!("mount.{}", dev.to_string().replace(':', "."))
 }
 
 /// The line, without the newline.
@@ -121,6 +138,11 @@ mod tests {
         assert!(line.starts_with("# luc-trace 2 command=luc-lab%20bench%09"));
         assert_eq!(line.lines().count(), 1);
         assert_eq!(Header::parse(&line), Ok(header));
+        let dev = "7:0".parse().expect("a device");
+        let mounted = Header::default().with_mount_point(dev, "/srv/my data");
+        let read = Header::parse(&mounted.to_string()).expect("a header");
+        assert_eq!(read.mount_point(dev), Some("/srv/my data"));
+        assert_eq!(read.mount_point("7:1".parse().expect("a device")), None);
         assert_eq!(Header::parse("# luc-trace 1"), Ok(Header::default()));
     }
 

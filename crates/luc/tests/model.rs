@@ -198,3 +198,51 @@ fn a_summary_of_the_end() {
     );
     assert!(text.ends_with("[exit 24]\n"), "{text}");
 }
+
+/// What nothing was measured of is unknown, or none; it is never 0.
+#[test]
+fn a_summary_of_nothing_has_no_zeros() {
+    use luc_trace::{Header, Span, SpanKind};
+    let dir = tempfile::tempdir().expect("temporary folder");
+    let file = dir.path().join("quiet.luc");
+    let dev = "7:0".parse().expect("a device");
+    let open = Span {
+        kind: SpanKind::Open,
+        begin_ns: 1,
+        end_ns: 2_000_000_000,
+        dev,
+        ..Span::default()
+    };
+    let header = Header::default().with_mount_point(dev, "/srv/data");
+    luc_test::command::record(&file, &header, vec![open]);
+    let said = run(&mut luc_trace(dir.path(), "summary", &["quiet.luc"]));
+    assert!(said.starts_with("/srv/data (7:0), 2.00 s, "), "{said}");
+    for line in [
+        "  commits        0, - syncs each; none",
+        "  syncs          none",
+        "  data flushes   mean -",
+        "  writes         none",
+        "  the model      predicts fsyncs with a median error of -",
+    ] {
+        assert!(said.lines().any(|one| one == line), "{line}\n{said}");
+    }
+    let said = run(&mut luc_trace(
+        dir.path(),
+        "summary",
+        &["--json", "quiet.luc"],
+    ));
+    let said = said.trim_end_matches("[exit 0]\n");
+    let json: serde_json::Value = serde_json::from_str(said).expect("JSON");
+    let one = &json["file_systems"][0];
+    assert_eq!(one["mount_point"], "/srv/data");
+    for field in [
+        "commit",
+        "sync",
+        "write",
+        "two_commits_share",
+        "write_delay_mean_ns",
+    ] {
+        assert!(one["table"][field].is_null(), "{field}\n{said}");
+    }
+    assert!(one["fsync_model"]["error_median_share"].is_null(), "{said}");
+}

@@ -3,7 +3,7 @@
 use super::facts::{Facts, Luc};
 use super::gain::Gain;
 use super::kinds::KINDS;
-use super::{Diagnosis, VerdictKind, unseen, words};
+use super::{Diagnosis, Verdict, VerdictKind, unseen, words};
 use serde::Serialize;
 
 /// A smaller gain is lost in the variation from day to day.
@@ -87,7 +87,13 @@ pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
         ));
     }
     for row in KINDS {
-        if diagnosis.has(row.of) {
+        let of_row = |verdict: &&Verdict| verdict.kind == row.of;
+        if diagnosis
+            .verdicts
+            .iter()
+            .find(of_row)
+            .is_some_and(Verdict::costs)
+        {
             (row.advise)(diagnosis, facts, &mut advice);
         }
     }
@@ -147,6 +153,9 @@ pub(super) fn next_command(diagnosis: &Diagnosis, facts: &Facts) -> Option<Strin
             (_, Luc::Observing) => format!("luc set {path} mode steer"),
             _ => format!("luc on {path}"),
         });
+    }
+    if diagnosis.verdicts.iter().any(|it| it.kind.costs()) && !diagnosis.found_cost() {
+        return Some(format!("luc doctor --seconds 60 {path}"));
     }
     if diagnosis.has(VerdictKind::JournalTooSmall) {
         // The advice lists the commands, which need an unmount.

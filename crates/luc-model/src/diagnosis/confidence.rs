@@ -87,6 +87,10 @@ impl Confidence {
             let why = format!("It holds only {shown}, too few for reliable shares.");
             confidence.lower(Level::Medium, why);
         }
+        if verdicts.iter().any(|it| it.kind.costs() && !it.costs()) {
+            let why = "A loss above may be chance: its interval includes 0.";
+            confidence.lower(Level::Low, why.into());
+        }
         if trace.spans_lost > 0 {
             confidence.lower_by(unseen::lost_share(trace), unseen::lost(trace));
         }

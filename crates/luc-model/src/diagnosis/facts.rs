@@ -22,6 +22,7 @@ pub struct Facts {
     pub path: Option<String>,
     /// Its block device, as in `/dev/vdb`.
     pub device: Option<String>,
+    pub device_bytes: Option<u64>,
     pub journal_bytes: Option<u64>,
     pub block_bytes: Option<u64>,
     /// Mount options, separated by commas.

@@ -76,7 +76,7 @@ pub struct Diagnosis {
 impl Diagnosis {
     /// Tells whether a verdict names something that costs time.
     pub fn found_cost(&self) -> bool {
-        self.verdicts.iter().any(|verdict| verdict.kind.costs())
+        self.verdicts.iter().any(Verdict::costs)
     }
 
     /// Tells whether any verdict's kind satisfies `of`.

@@ -34,6 +34,11 @@ impl Estimate {
         }
     }
 
+    /// Tells whether the value is more than chance: its interval, if known, does not include 0.
+    pub(super) fn is_above_zero(&self) -> bool {
+        self.low.is_none_or(|low| low > 0.0)
+    }
+
     /// Estimates a value and its interval from its values in slices, and from a share by which it
     /// may be off in addition.
     pub(super) fn of(value: f64, of_slices: &[f64], error_share: f64) -> Self {

@@ -49,6 +49,23 @@ impl Table {
     pub fn unknown(unseen: &Unseen) -> Vec<&'static str> {
         needing(&OF_TABLE, unseen)
     }
+
+    /// Returns the names of the fields that have no value: those of [`Table::unknown`], and
+    /// statistics over nothing.
+    pub fn absent(&self, unseen: &Unseen) -> Vec<&'static str> {
+        let served = "sync_delay_mean_ns commits_waited_mean two_commits_share";
+        let over = [
+            (self.commits, "commit sync_events_per_commit"),
+            (self.sync.count, "sync flush_mean_ns"),
+            (self.sync_events, served),
+            (self.writes, "write writes_delayed_share"),
+            (self.writes_delayed, "write_delay_mean_ns"),
+        ];
+        let nothing = over.into_iter().filter(|(count, _)| *count == 0);
+        let mut absent = Self::unknown(unseen);
+        absent.extend(nothing.flat_map(|(_, fields)| fields.split(' ')));
+        absent
+    }
 }
 
 impl Account {
@@ -113,7 +130,7 @@ mod tests {
         let all: Unseen = Sight::ALL.into_iter().collect();
         let table = format!("{:?}", Table::default());
         let account = format!("{:?}", Account::default());
-        for field in Table::unknown(&all) {
+        for field in Table::default().absent(&all) {
             assert!(table.contains(&format!("{field}: ")), "{field}");
         }
         for field in Account::unknown(&all) {

@@ -5,7 +5,7 @@ use crate::stats::{Times, mean, share};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// The derived quantities; means over nothing are 0.
+/// The derived quantities. Means over nothing are 0 here; [`Table::absent`] names them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Table {
     pub duration_ns: u64,

@@ -45,11 +45,13 @@ impl Summary {
 #[derive(Debug, Serialize)]
 pub struct FileSystem {
     pub device: String,
+    /// Its mount point, if the recording tells it.
+    pub mount_point: Option<String>,
     /// Spans by kind; `None` for a kind that could not be seen.
     pub counts: BTreeMap<&'static str, Option<u64>>,
     pub time_ns: BTreeMap<&'static str, Option<u64>>,
     pub bytes_written: Option<i64>,
-    /// The derived quantities; see [`Table::unknown`].
+    /// The derived quantities; see [`Table::absent`].
     pub table: Table,
     #[serde(flatten)]
     pub slow: Slowness,
@@ -136,6 +138,7 @@ impl FileSystem {
         let observed = Observed::of(trace, dev);
         Self {
             device: dev.to_string(),
+            mount_point: trace.header.mount_point(dev).map(str::to_owned),
             counts,
             time_ns,
             bytes_written: Sight::sees(&trace.unseen, SpanKind::Write).then_some(bytes_written),

@@ -1,9 +1,9 @@
 //! Remedies, and the next command.
 
-use crate::common::{DEV, Little, MS};
+use crate::common::{DEV, Little, MS, span};
 use crate::{facts, judge};
 use luc_control::{Dev, Reason};
-use luc_model::diagnosis::{Facts, Level, Luc, VerdictKind, diagnose, render};
+use luc_model::diagnosis::{Facts, Level, Luc, Relief, VerdictKind, diagnose, render};
 use luc_trace::{Event, Record, Span, SpanKind, Trace};
 
 /// With batching, the two convoys of the default load share one commit, which is almost twice as
@@ -113,6 +113,50 @@ fn a_small_journal_is_made_larger() {
     };
     let text = render(&diagnose(&small.trace(), DEV, &large));
     assert!(!text.contains("tune2fs"), "{text}");
+    // A remedy fits the device.
+    for (device_mib, wanted) in [(100, "larger device"), (1024, "tune2fs -J size=128 ")] {
+        let little = Facts {
+            device_bytes: Some(device_mib << 20),
+            ..known.clone()
+        };
+        let text = render(&diagnose(&small.trace(), DEV, &little));
+        assert!(text.contains(wanted), "{wanted}:\n{text}");
+        assert_eq!(
+            text.contains("tune2fs"),
+            wanted.contains("tune2fs"),
+            "{text}"
+        );
+    }
+}
+
+/// Convoys in one slice of the time, long writes in four, then nothing: the loss may be chance.
+#[test]
+fn a_loss_that_may_be_chance_is_no_reason_to_act() {
+    let convoys = Little::default().spans();
+    let end_ns = convoys.iter().map(|span| span.end_ns).max().expect("spans");
+    let quiet = (0..80).map(|n| {
+        let at_ns = end_ns + n * end_ns / 20;
+        span(SpanKind::Write, 7, at_ns, at_ns + 165 * MS)
+    });
+    let trace = Trace::of(convoys.into_iter().chain(quiet));
+    let watched = Facts {
+        watched_ns: Some((0, 8 * end_ns)),
+        ..facts()
+    };
+    let got = diagnose(&trace, DEV, &watched);
+    let text = render(&got);
+    assert_eq!(got.verdicts[0].kind, VerdictKind::SyncDelays, "{text}");
+    assert_eq!(got.verdicts[0].cost_share.low, Some(0.0), "{text}");
+    assert!(
+        got.advice.is_empty() && got.relief == Relief::None,
+        "{text}"
+    );
+    let next = "luc doctor --seconds 60 /srv/data";
+    assert_eq!(got.next_command.as_deref(), Some(next), "{text}");
+    assert!(
+        text.contains("may be chance") && got.confidence.level == Level::Low,
+        "{text}"
+    );
 }
 
 /// When LUC steers, its holds are in the trace: there is no gain, and the recording itself shows

@@ -10,8 +10,10 @@ use luc_trace::Sight;
 /// Largest journal to advise: a larger one takes long to replay after a crash, and keeps more
 /// buffers in the page cache.
 const JOURNAL_BYTES_MAX: u64 = 1 << 30;
-/// Smallest journal to advise.
+/// Smallest journal to advise, if the device has room for it.
 const JOURNAL_BYTES_MIN: u64 = 256 << 20;
+/// Part of a device that a journal may take.
+const DEVICE_SHARE_MAX: u64 = 8;
 
 pub(super) const KIND: Kind = Kind {
     of: VerdictKind::JournalTooSmall,
@@ -60,22 +62,30 @@ fn verdict(case: &Case<'_>) -> Verdict {
 
 fn larger_journal(facts: &Facts, advice: &mut Vec<String>) {
     let size = facts.journal_bytes;
-    if size.is_some_and(|bytes| bytes >= JOURNAL_BYTES_MAX) {
-        advice
-            .push("The journal is as large as is useful; the disk is too slow to empty it.".into());
-        return;
-    }
-    let wanted = size.map_or(JOURNAL_BYTES_MAX, |bytes| {
+    let room = facts
+        .device_bytes
+        .map_or(u64::MAX, |bytes| bytes / DEVICE_SHARE_MAX);
+    let useful = size.map_or(JOURNAL_BYTES_MAX, |bytes| {
         let larger = bytes.saturating_mul(4);
         larger.clamp(JOURNAL_BYTES_MIN, JOURNAL_BYTES_MAX)
     });
-    let shown = words::bytes(wanted);
+    let wanted_mib = useful.min(room) >> 20;
+    if size.is_some_and(|bytes| bytes >= wanted_mib << 20) {
+        let limit = if useful <= room {
+            "as is useful; the disk is too slow to empty it."
+        } else {
+            "as its device has room for; a larger device would help."
+        };
+        advice.push(format!("The journal is as large {limit}"));
+        return;
+    }
+    let shown = words::bytes(wanted_mib << 20);
     advice.push(format!(
-        "A journal of {shown} would have room; unmount the file system to change it, then:"
+        "A journal of {shown} would have room. With that much space free, unmount the file system, \
+         then:"
     ));
     let device = facts.device.as_deref().unwrap_or("DEVICE");
-    let size_mib = wanted >> 20;
     advice.push(format!("tune2fs -O ^has_journal {device}"));
-    advice.push(format!("tune2fs -J size={size_mib} {device}"));
+    advice.push(format!("tune2fs -J size={wanted_mib} {device}"));
     advice.push("Then look again.".into());
 }

@@ -103,6 +103,11 @@ pub(super) fn verdicts(case: &Case<'_>) -> Vec<Verdict> {
 }
 
 impl Verdict {
+    /// Tells whether it names something that costs time, beyond chance.
+    pub fn costs(&self) -> bool {
+        self.kind.costs() && self.cost_share.is_above_zero()
+    }
+
     /// Returns the answer in one line: what it is and what it costs.
     pub(super) fn answer(&self, unseen: &Unseen) -> String {
         let row = self.kind.row();

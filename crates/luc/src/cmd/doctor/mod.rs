@@ -11,7 +11,6 @@ use luc_bpf::{Detail, Settings, Tracer};
 use luc_control::Dev;
 use luc_host::journal::{self, Journal};
 use luc_host::{HostError, System, preconditions, rotation, sysfs, watching};
-use luc_model::Table;
 use luc_model::diagnosis::{Account, Diagnosis, Facts, Luc, Relief, diagnose, render};
 use luc_trace::{Header, Trace};
 use serde::Serialize;
@@ -96,7 +95,7 @@ impl Examined<Diagnosis> {
         let mut value = serde_json::to_value(self).map_err(anyhow::Error::from)?;
         let unseen = &self.judged.unseen;
         super::hide(&mut value["account"], &Account::unknown(unseen));
-        super::hide(&mut value["table"], &Table::unknown(unseen));
+        super::hide(&mut value["table"], &self.judged.table.absent(unseen));
         Ok(value)
     }
 }
@@ -279,9 +278,14 @@ fn recorded(trace: &Trace, system: &dyn System) -> Vec<(Dev, Facts)> {
     };
     let why = trace.header.pairs.get(Header::UNSEEN_WHY);
     let unseen_why: Vec<String> = why.into_iter().map(|why| sentence(why)).collect();
-    let facts = |dev| Facts {
-        unseen_why: unseen_why.clone(),
-        ..known(dev).filter(|_| here).unwrap_or_default()
+    let facts = |dev| {
+        let known = known(dev).filter(|_| here).unwrap_or_default();
+        let point = trace.header.mount_point(dev).map(str::to_owned);
+        Facts {
+            unseen_why: unseen_why.clone(),
+            path: point.or(known.path),
+            ..known
+        }
     };
     devs.into_iter().map(|dev| (dev, facts(dev))).collect()
 }
@@ -290,7 +294,8 @@ fn facts(system: &dyn System, journal: &Journal) -> Facts {
     let point = journal.mount_points.first();
     Facts {
         path: point.map(|point| point.display().to_string()),
-        device: Some(journal.node()),
+        device: Some(journal.node.clone()),
+        device_bytes: journal.device_bytes,
         journal_bytes: journal.journal_bytes,
         block_bytes: journal.block_bytes,
         mount_options: Some(journal.options.clone()),

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use clap::ValueHint;
 use luc_bpf::{Counts, Detail, Histogram, ProcessCounts, Tracer, WAITS};
+use luc_host::{System, journal};
 use luc_trace::{Sight, Unseen};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::during::{during, hand_on};
-use super::failed;
 use super::watch::{Watch, attach};
+use super::{failed, place};
 use crate::losses::Causes;
 use crate::tracer::untraceable;
 use luc_cli::Context;
@@ -52,6 +53,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// The counts of a file system.
 struct Answer {
     device: String,
+    mount_point: Option<String>,
     time: Duration,
     counts: Counts,
     unseen: Unseen,
@@ -69,7 +71,7 @@ impl Verb for Args {
         let lost = tracer.lost().map_err(failed_to_trace)?;
         // Counting needs no ring.
         let causes = Causes::of(&tracer, self.watch.by.kprobes());
-        let answers = answers(&tracer, time).map_err(failed_to_trace)?;
+        let answers = answers(&tracer, time, system).map_err(failed_to_trace)?;
         let processes = tracer.processes().map_err(failed_to_trace)?;
         drop(tracer);
         tell(self, &answers, &processes, lost, context)?;
@@ -86,12 +88,20 @@ impl Verb for Args {
     }
 }
 
-fn answers(tracer: &Tracer, time: Duration) -> Result<Vec<Answer>, luc_bpf::TracerError> {
+fn answers(
+    tracer: &Tracer,
+    time: Duration,
+    system: &dyn System,
+) -> Result<Vec<Answer>, luc_bpf::TracerError> {
+    let journals = journal::journals(system).unwrap_or_default();
     let mut answers = Vec::new();
     for dev in tracer.devs() {
         let counts = tracer.counts(*dev)?.unwrap_or_default();
+        let journal = journals.iter().find(|journal| journal.device == *dev);
+        let point = journal.and_then(|journal| journal.mount_points.first());
         answers.push(Answer {
             device: dev.to_string(),
+            mount_point: point.map(|point| point.display().to_string()),
             time,
             counts,
             unseen: tracer.attached().unseen(),
@@ -182,6 +192,7 @@ impl Answer {
         let unseen: Vec<_> = self.unseen.iter().map(|sight| sight.word()).collect();
         json!({
             "device": self.device,
+            "mount_point": self.mount_point,
             "time_s": self.time.as_secs_f64(),
             "syncs": c.syncs,
             "sync_ns": c.sync_ns,
@@ -200,7 +211,8 @@ impl Answer {
         let c = &self.counts;
         let mean = |sum: u64, n: u64| known_time(sum.checked_div(n));
         let per_s = |n: u64| format!("{:.1}/s", n as f64 / self.time.as_secs_f64().max(1e-9));
-        writeln!(out, "{}, {:.1} s", self.device, self.time.as_secs_f64())?;
+        let place = place(self.mount_point.as_deref(), &self.device);
+        writeln!(out, "{place}, {:.1} s", self.time.as_secs_f64())?;
         let sync = Quantiles::of(&c.sync_hist);
         writeln!(
             out,

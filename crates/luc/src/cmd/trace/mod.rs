@@ -14,6 +14,7 @@ pub mod tape;
 mod watch;
 
 use luc_host::{plain, sysfs};
+use luc_trace::printable;
 
 use luc_cli::exit::Failure;
 use luc_cli::verb::verbs;
@@ -27,6 +28,14 @@ verbs! {
     Model(model::Args),
     Rank(rank::Args),
     Export(export::Args),
+}
+
+/// Names a file system for people.
+fn place(mount_point: Option<&str>, device: &str) -> String {
+    match mount_point {
+        Some(point) => format!("{} ({device})", printable(point)),
+        None => device.to_owned(),
+    }
 }
 
 /// The failure of a system call while a trace was made.

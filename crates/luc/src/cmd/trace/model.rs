@@ -8,6 +8,7 @@ use luc_model::comparison::{Comparison, DELAY_US, FileSystem, Rules, WriteDelays
 use luc_model::foretold::Rates;
 use luc_model::{CreationRate, SetSummary, Times};
 
+use super::place;
 use luc_cli::Context;
 use luc_cli::exit::Failure;
 use luc_cli::recordings::{self, recording, unreadable};
@@ -73,7 +74,8 @@ fn whole(rate_per_s: f64) -> String {
 fn print(fs: &FileSystem, delay_us: u32, context: &mut Context) -> Result<(), Failure> {
     let span = duration(fs.duration_ns);
     let threads = counted(fs.threads, "thread", "threads");
-    writeln!(context.out, "{}, {span}, {threads}", fs.device)?;
+    let place = place(fs.mount_point.as_deref(), &fs.device);
+    writeln!(context.out, "{place}, {span}, {threads}")?;
     print_model(fs, context)?;
     print_writers(fs, context)?;
     match (&fs.what_if, &fs.what_if_refused) {

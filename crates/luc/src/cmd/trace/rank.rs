@@ -11,6 +11,7 @@ use luc_model::{CauseError, Causes, Observed, Quantities, Throughput, rank};
 use luc_trace::{SpanKind, Trace};
 use serde::Serialize;
 
+use super::place;
 use luc_cli::Context;
 use luc_cli::exit::Failure;
 use luc_cli::recordings::{note_unseen, recording, unreadable};
@@ -79,6 +80,7 @@ pub struct Args {
 struct Run {
     file: String,
     device: String,
+    mount_point: Option<String>,
     duration_ns: u64,
     spans_lost: u64,
     damage: Option<String>,
@@ -181,6 +183,7 @@ fn measured(
     Ok(Run {
         file: path.display().to_string(),
         device: dev.to_string(),
+        mount_point: trace.header.mount_point(dev).map(str::to_owned),
         duration_ns: observed.duration_ns(),
         spans_lost: trace.spans_lost,
         damage: trace.damage.clone(),
@@ -193,7 +196,7 @@ fn print_runs(report: &Report, context: &mut Context) -> Result<(), Failure> {
         [
             (at + 1).to_string(),
             run.file.clone(),
-            run.device.clone(),
+            place(run.mount_point.as_deref(), &run.device),
             time(run.duration_ns as f64),
             plain(run.measured.throughput_per_s),
         ]

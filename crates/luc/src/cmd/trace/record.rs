@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use luc_bpf::Detail;
-use luc_host::{kernel, process, sysfs};
+use luc_host::{journal, kernel, process, sysfs};
 use luc_trace::{Header, Sight};
 
 use super::during::{during, hand_on};
@@ -106,6 +106,12 @@ fn header(sources: &Sources, context: &Context) -> Header {
     }
     if let Some(version) = sysfs::version(system) {
         header = header.with("module", &version);
+    }
+    let journals = journal::journals(system).unwrap_or_default();
+    for journal in &journals {
+        if let Some(point) = journal.mount_points.first() {
+            header = header.with_mount_point(journal.device, &point.to_string_lossy());
+        }
     }
     if let Some(spans) = &sources.spans {
         let unseen = Sight::words(&spans.unseen());

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use clap::ValueHint;
 use luc_model::summary::{FileSystem, SYNCS, Summary};
 use luc_model::{Table, Times};
-use luc_trace::SpanKind;
+use luc_trace::{Sight, SpanKind, Unseen};
 
-use super::slow;
+use super::{place, slow};
 use crate::cmd::hide;
 use luc_cli::Context;
 use luc_cli::exit::Failure;
@@ -43,17 +43,27 @@ impl Verb for Args {
         }
         recordings::note_unseen(&trace, &self.file, context)?;
         let summary = Summary::of(&trace);
-        let unknown = Table::unknown(&trace.unseen);
         if self.json {
             let mut value = serde_json::to_value(&summary).map_err(anyhow::Error::from)?;
-            let file_systems = value["file_systems"].as_array_mut();
-            for file_system in file_systems.into_iter().flatten() {
-                hide(&mut file_system["table"], &unknown);
+            let shown = value["file_systems"].as_array_mut().into_iter().flatten();
+            for (shown, file_system) in shown.zip(&summary.file_systems) {
+                hide(
+                    &mut shown["table"],
+                    &file_system.table.absent(&trace.unseen),
+                );
+                if file_system.fsync_model.syncs_predicted == 0 {
+                    let shares = [
+                        "error_median_share",
+                        "error_p90_share",
+                        "right_commit_share",
+                    ];
+                    hide(&mut shown["fsync_model"], &shares);
+                }
             }
             return context.print_json(&value);
         }
         for file_system in &summary.file_systems {
-            print(file_system, &unknown, context)?;
+            print(file_system, &trace.unseen, context)?;
         }
         if !trace.lines.is_empty() {
             let lines = counted(trace.lines.len() as u64, "record", "records");
@@ -72,6 +82,9 @@ fn ns(value: f64) -> String {
 }
 
 fn times(times: &Times) -> String {
+    if times.count == 0 {
+        return "none".into();
+    }
     format!(
         "mean {}, p50 {}, p99 {}, max {}",
         ns(times.mean_ns),
@@ -81,9 +94,10 @@ fn times(times: &Times) -> String {
     )
 }
 
-fn print(file_system: &FileSystem, unknown: &[&str], context: &mut Context) -> Result<(), Failure> {
+fn print(file_system: &FileSystem, unseen: &Unseen, context: &mut Context) -> Result<(), Failure> {
     let FileSystem {
         device,
+        mount_point,
         counts,
         time_ns,
         table,
@@ -91,8 +105,10 @@ fn print(file_system: &FileSystem, unknown: &[&str], context: &mut Context) -> R
         ..
     } = file_system;
     let count = |kind: SpanKind| counts.get(kind.text()).copied().flatten();
+    let unknown = &table.absent(unseen)[..];
     let if_known = |field: &str, text: String| known((!unknown.contains(&field)).then_some(text));
     let out = &mut context.out;
+    let place = place(mount_point.as_deref(), device);
     let seconds = duration(table.duration_ns);
     let threads = counted(table.threads, "thread", "threads");
     let threads = if unknown.contains(&"threads") {
@@ -100,7 +116,7 @@ fn print(file_system: &FileSystem, unknown: &[&str], context: &mut Context) -> R
     } else {
         threads
     };
-    writeln!(out, "{device}, {seconds}, {threads}")?;
+    writeln!(out, "{place}, {seconds}, {threads}")?;
     let syncs: u64 = SYNCS.into_iter().filter_map(count).sum();
     writeln!(
         out,
@@ -114,22 +130,16 @@ fn print(file_system: &FileSystem, unknown: &[&str], context: &mut Context) -> R
         out,
         "  commits        {}, {} syncs each; {}",
         table.commits,
-        format_args!("{:.2}", table.sync_events_per_commit),
+        if_known(
+            "sync_events_per_commit",
+            format!("{:.2}", table.sync_events_per_commit)
+        ),
         times(&table.commit)
     )?;
     writeln!(out, "  syncs          {}", times(&table.sync))?;
-    writeln!(
-        out,
-        "                 waited {} before their commit began, and for {} commits; {} needed none, \
-         for {} the commit is unknown",
-        if_known("sync_delay_mean_ns", ns(table.sync_delay_mean_ns)),
-        if_known(
-            "commits_waited_mean",
-            format!("{:.2}", table.commits_waited_mean)
-        ),
-        if_known("syncs_unneeded", table.syncs_unneeded.to_string()),
-        table.syncs_unserved
-    )?;
+    if table.sync.count > 0 {
+        print_served(table, unseen, out)?;
+    }
     let flush = if_known("flush_mean_ns", ns(table.flush_mean_ns));
     writeln!(out, "  data flushes   mean {flush}")?;
     print_writes(table, unknown, out)?;
@@ -142,8 +152,8 @@ fn print(file_system: &FileSystem, unknown: &[&str], context: &mut Context) -> R
         let time = known(time.map(duration));
         writeln!(out, "  waits          {waits} {what}, {time}")?;
     }
-    let error = percent(fsync_model.error_median_share);
-    let error = if_known("sync_delay_mean_ns", error);
+    let predicts = fsync_model.syncs_predicted > 0 && !unknown.contains(&"sync_delay_mean_ns");
+    let error = known(predicts.then(|| percent(fsync_model.error_median_share)));
     writeln!(
         out,
         "  the model      predicts fsyncs with a median error of {error}"
@@ -160,12 +170,36 @@ fn print(file_system: &FileSystem, unknown: &[&str], context: &mut Context) -> R
     Ok(slow::print(&file_system.slow, out)?)
 }
 
+/// Prints what syncs waited for. Where data flushes cannot be seen, a sync seems to ask for its
+/// commit when it begins: what it waited for is an upper bound.
+fn print_served(table: &Table, unseen: &Unseen, out: &mut dyn Write) -> Result<(), Failure> {
+    let flushes_seen = !unseen.contains(&Sight::Flushes);
+    let bound = |text: String| {
+        let most = if flushes_seen { "" } else { "at most " };
+        known((table.sync_events > 0).then(|| format!("{most}{text}")))
+    };
+    Ok(writeln!(
+        out,
+        "                 waited {} before their commit began, and for {} commits; {} needed none, \
+         for {} the commit is unknown",
+        bound(ns(table.sync_delay_mean_ns)),
+        bound(format!("{:.2}", table.commits_waited_mean)),
+        known(flushes_seen.then(|| table.syncs_unneeded.to_string())),
+        table.syncs_unserved
+    )?)
+}
+
 fn print_writes(table: &Table, unknown: &[&str], out: &mut dyn Write) -> Result<(), Failure> {
-    if unknown.contains(&"write") {
+    if unknown.contains(&"writes") {
         return Ok(writeln!(out, "  writes         -")?);
+    }
+    if table.writes == 0 {
+        return Ok(writeln!(out, "  writes         none")?);
     }
     let delayed = if unknown.contains(&"writes_delayed") {
         "- waited for metadata that a commit wrote".to_owned()
+    } else if table.writes_delayed == 0 {
+        "none waited for metadata that a commit wrote".to_owned()
     } else {
         format!(
             "{} ({}) waited for metadata that a commit wrote, {} each; {}",
