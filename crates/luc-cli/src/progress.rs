@@ -84,8 +84,12 @@ impl Bar {
 
     /// Shows a remark above the bar.
     pub fn remark(&self, text: &str) {
-        self.bar
-            .suspend(|| eprintln!("{}: note: {text}", crate::name()));
+        self.above(|| eprintln!("{}: note: {text}", crate::name()));
+    }
+
+    /// Runs `write`, which may write to the terminal, while the bar is not drawn.
+    pub fn above<T>(&self, write: impl FnOnce() -> T) -> T {
+        self.bar.suspend(write)
     }
 
     /// Shows this text.

@@ -10,6 +10,11 @@ impl Bar {
     pub fn new() -> Self {
         Self(Line::new())
     }
+
+    /// Runs `write`, which may write to the terminal, while the bar is not drawn.
+    pub fn above<T>(&self, write: impl FnOnce() -> T) -> T {
+        self.0.above(write)
+    }
 }
 
 impl luc_report::Progress for Bar {

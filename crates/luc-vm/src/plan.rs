@@ -34,6 +34,8 @@ pub struct Plan {
     /// Virtual nanoseconds of sleep before the first cell: the kernel finishes its late start-up
     /// work meanwhile.
     pub settle_ns: u64,
+    /// Whether to tell the host every second what a step puts out.
+    pub tells_output: bool,
     /// Experiments, each on fresh disks.
     pub cells: Vec<Cell>,
 }

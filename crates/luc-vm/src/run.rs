@@ -86,6 +86,9 @@ pub struct RunSpec {
     pub luc_lab: Option<PathBuf>,
     /// Whether to count the cache lines that move between processors; not possible in virtual time.
     pub count_lines: bool,
+    /// Whether the guest tells the host every second of virtual time what a step puts out, for
+    /// [`Progress::output`]. It takes a little of the guest's time.
+    pub tells_output: bool,
     /// Kernel log lines that are expected.
     pub allow: AllowList,
 }
@@ -115,6 +118,7 @@ impl RunSpec {
             out_dir: None,
             luc_lab: None,
             count_lines: false,
+            tells_output: false,
             allow: AllowList::default(),
         })
     }
@@ -339,6 +343,7 @@ fn image(
     let plan = Plan {
         modules: loads,
         settle_ns: SETTLE_NS,
+        tells_output: spec.tells_output,
         cells: spec.cells.clone(),
     };
     image.add_plan(
@@ -420,6 +425,7 @@ fn watch(vm: &mut Vm, spec: &RunSpec, progress: &mut dyn Progress) -> Result<(He
         if head.state >= State::Running {
             boot.get_or_insert_with(|| begin.elapsed());
             if shown.as_ref() != Some(&head) {
+                hand_on(vm, shown.as_ref(), &head, progress)?;
                 progress.guest(head.done, head.total, &head.text);
                 shown = Some(head.clone());
             }
@@ -440,6 +446,20 @@ fn watch(vm: &mut Vm, spec: &RunSpec, progress: &mut dyn Progress) -> Result<(He
         }
         std::thread::sleep(POLL);
     }
+}
+
+/// Hands on what a step has put out between two heads. A shorter output is another step's.
+fn hand_on(vm: &Vm, before: Option<&Head>, now: &Head, progress: &mut dyn Progress) -> Result<()> {
+    let more = |stream: usize| {
+        let from = before.map_or(0, |head| head.output_lens[stream]);
+        let to = now.output_lens[stream];
+        vm.output(stream, if from > to { 0 } else { from }, to)
+    };
+    let (stdout, stderr) = (more(0)?, more(1)?);
+    if !(stdout.is_empty() && stderr.is_empty()) {
+        progress.output(&stdout, &stderr);
+    }
+    Ok(())
 }
 
 fn no_results(vm: &Vm, head: &Head, status: &str) -> LabError {
@@ -488,23 +508,31 @@ fn unpack(payload: &[u8]) -> Result<Answer> {
     Ok((report, files, kernel_log))
 }
 
-/// Writes `result.json`, `kernel.log` and the files of each cell in a folder
-/// of its name below `cells/`.
+/// Writes `result.json`, `kernel.log`, and the steps' files: below `files/`, and if there are several
+/// cells, in a folder of each one's name.
 fn save(dir: &Path, result: &RunResult) -> Result<()> {
     let json = serde_json::to_vec_pretty(&result.report)
         .map_err(|e| LabError::BadResults(e.to_string()))?;
     write_atomic(&dir.join("result.json"), &json)?;
     write_atomic(&dir.join("kernel.log"), result.kernel_log.as_bytes())?;
-    let cells = dir.join("cells");
-    remove_tree(&cells)?;
+    let files = dir.join("files");
+    remove_tree(&files)?;
+    let only = match &result.report.cells[..] {
+        [cell] => Some(format!("{}/", cell.name)),
+        _ => None,
+    };
     for (name, data) in &result.files {
+        let name = only
+            .as_deref()
+            .and_then(|cell| name.strip_prefix(cell))
+            .unwrap_or(name);
         let safe = Path::new(name)
             .components()
             .all(|c| matches!(c, std::path::Component::Normal(_)));
         if !safe {
             return Err(LabError::BadResults(format!("a file named {name:?}")));
         }
-        write_atomic(&cells.join(name), data)?;
+        write_atomic(&files.join(name), data)?;
     }
     Ok(())
 }

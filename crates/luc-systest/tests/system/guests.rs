@@ -24,7 +24,8 @@ pub fn tests() -> Vec<Trial> {
         ),
         test("models_of_real_disks_are_as_asked_for", devices_are_made),
         test("a_panic_is_an_error_with_evidence", panic_is_an_error),
-        test("a_hang_is_ended", hang_is_ended),
+        test("a_hang_is_ended_and_its_output_kept", hang_is_ended),
+        test("what_steps_leave_is_cleared", leftovers_are_cleared),
     ]
 }
 
@@ -66,7 +67,7 @@ fn two_runs_are_equal() -> Outcome {
     let files = |name: &str| listing(&dir.path().join(name));
     let (first, second) = (files("a"), files("b"));
     check(
-        first.contains("result.json") && first.contains("noisy/deep-list"),
+        first.contains("result.json") && first.contains("files/deep-list"),
         "results are not on disk",
     )?;
     check(first == second, "saved results differ")?;
@@ -274,15 +275,43 @@ fn panic_is_an_error() -> Outcome {
 
 fn hang_is_ended() -> Outcome {
     let dir = tempfile::tempdir().map_err(|e| Trouble::Fail(e.to_string()))?;
-    let mut spec = spec(vec![shell("hang", &[], &["while :; do :; done"])?])?;
-    spec.timeout_host_s = 1;
+    let script = "echo hello; while :; do :; done";
+    let mut spec = spec(vec![shell("hang", &[], &[script])?])?;
+    spec.timeout_host_s = 40;
+    spec.tells_output = true;
     spec.out_dir = Some(dir.path().into());
-    match run(&spec, &mut Silent) {
-        Err(LabError::HostTimeout { limit_s: 1, .. }) => check(
-            dir.path().join("console.log").exists(),
-            "no console was kept",
-        ),
+    let mut heard = Heard::default();
+    match run(&spec, &mut heard) {
+        Err(LabError::HostTimeout { limit_s: 40, .. }) => {
+            let kept = dir.path().join("console.log").exists();
+            check(kept, "no console was kept")?;
+            check(heard.0 == "hello\n", format!("heard {:?}", heard.0))
+        }
         Err(error) => Err(error.into()),
         Ok(_) => Err(Trouble::Fail("an endless loop ended".into())),
     }
+}
+
+/// The standard output of a run, as it comes.
+#[derive(Default)]
+struct Heard(String);
+
+impl luc_vm::Progress for Heard {
+    fn output(&mut self, stdout: &[u8], _stderr: &[u8]) {
+        self.0 += &String::from_utf8_lossy(stdout);
+    }
+}
+
+/// A loop device in a file of the disk, mounted elsewhere, and a loop device that is not mounted.
+fn leftovers_are_cleared() -> Outcome {
+    const LEAVE: &str = "for i in 1 2; do truncate -s 16M image$i; mke2fs -q -F image$i; done; \
+        mkdir /inner; mount -o loop image1 /inner; touch /inner/file; losetup -f image2; \
+        ping -c 1 127.0.0.1 > /dev/null";
+    let names = ["first", "second"];
+    let cells = names.map(|name| shell(name, &["4ms:1"], &[LEAVE]));
+    let cells = cells.into_iter().collect::<Result<_, _>>()?;
+    let mut spec = spec(cells)?;
+    spec.modules = vec!["loop".into()];
+    let result = run(&spec, &mut Silent)?;
+    check(result.success(), result.failures().join("; "))
 }

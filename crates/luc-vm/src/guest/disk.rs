@@ -212,25 +212,21 @@ fn mount_disk(index: usize, spec: &DiskSpec) -> Result<(), String> {
     })
 }
 
-/// Unmounts everything below /mnt and destroys all disks, whatever state the steps left them in.
+/// Unmounts every device and destroys all disks, whatever state the steps left them in.
 ///
 /// # Errors
 /// Names the first mount or disk that could not be removed; the others are removed anyway.
 pub fn remove_all() -> Result<(), String> {
     let mut problem = None;
-    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
-    let mut points: Vec<_> = mounts
-        .lines()
-        .filter_map(|line| line.split(' ').nth(1))
-        .filter(|at| at.starts_with("/mnt/"))
-        .collect();
-    // Later mounts may lie on earlier ones.
-    points.reverse();
-    for at in points {
-        if let Err(error) = unmount(at, UnmountFlags::empty()) {
+    let mut busy = Vec::new();
+    for (device, at) in mounts_of_devices() {
+        if let Err(error) = unmount(&at, UnmountFlags::empty()) {
             problem.get_or_insert(format!("cannot unmount {at}: {error}"));
-            let _ = unmount(at, UnmountFlags::DETACH);
+            let _ = unmount(&at, UnmountFlags::DETACH);
+            busy.push(device);
         }
+        // A loop device in a file keeps the file system of that file busy.
+        detach_loops();
     }
     let _ = fs::remove_file(format!("{MOUNT_ROOT}/disk"));
     let mut devices = Vec::new();
@@ -239,6 +235,12 @@ pub fn remove_all() -> Result<(), String> {
         let paths = entries.map(|entry| entry.path());
         devices.extend(paths.filter(|path| path.is_dir()));
     }
+    // A file system that loses its device aborts its journal, which would look like a fault.
+    let is_busy = |path: &PathBuf| {
+        busy.iter()
+            .any(|device| Path::new(device).ends_with(name(path)))
+    };
+    devices.retain(|path| !is_busy(path));
     // A device may depend on another while both are on.
     let off: Vec<_> = devices
         .iter()
@@ -250,6 +252,39 @@ pub fn remove_all() -> Result<(), String> {
         }
     }
     problem.map_or(Ok(()), Err)
+}
+
+fn name(path: &Path) -> &Path {
+    path.file_name().map_or(path, Path::new)
+}
+
+/// Devices with their mount points, the latest first: it may lie on an earlier one.
+fn mounts_of_devices() -> Vec<(String, String)> {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let mut found: Vec<_> = mounts
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split(' ').map(str::to_owned);
+            Some((words.next()?, words.next()?))
+        })
+        .filter(|(device, at)| device.starts_with("/dev/") || at.starts_with("/mnt/"))
+        .collect();
+    found.reverse();
+    found
+}
+
+/// Detaches every loop device from its file.
+fn detach_loops() {
+    for entry in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
+        if entry.path().join("loop/backing_file").exists() {
+            let device = Path::new("/dev").join(entry.file_name());
+            let _ = Command::new("/usr/bin/busybox")
+                .args(["losetup", "-d"])
+                .arg(device)
+                .stderr(Stdio::null())
+                .status();
+        }
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod step;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::mount::{MountFlags, mount};
@@ -72,13 +73,14 @@ fn guest_main() -> Result<(), String> {
                 read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource");
             answer.ready_ns = now_ns();
             for (done, cell) in plan.cells.iter().enumerate() {
-                let show = |channel: &mut Channel, what: &str| {
-                    let text = format!("{}: {what}", cell.name);
-                    channel.show(State::Running, done, plan.cells.len(), &text);
+                let mut host = Host {
+                    channel: &mut channel,
+                    cell: &cell.name,
+                    done,
+                    total: plan.cells.len(),
+                    hears_output: plan.tells_output,
                 };
-                answer
-                    .cells
-                    .push(run_cell(cell, |what| show(&mut channel, what)));
+                answer.cells.push(run_cell(cell, &mut host));
             }
         }
         Err(error) => answer.error = Some(error),
@@ -133,17 +135,39 @@ fn prepare(plan: &Plan) -> Result<(), String> {
         }
     }
     mount_one("configfs", "/sys/kernel/config", "");
+    // Programs talk to each other over the loopback interface. A kernel without networks has none.
+    let _ = Command::new("/usr/bin/busybox")
+        .args(["ifconfig", "lo", "127.0.0.1", "up"])
+        .stderr(Stdio::null())
+        .status();
     Ok(())
 }
 
-fn run_cell(cell: &Cell, mut show: impl FnMut(&str)) -> CellResult {
+/// The host that looks on while a cell runs.
+struct Host<'a> {
+    channel: &'a mut Channel,
+    cell: &'a str,
+    done: usize,
+    total: usize,
+    hears_output: bool,
+}
+
+impl Host<'_> {
+    fn show(&mut self, what: &str) {
+        let text = format!("{}: {what}", self.cell);
+        self.channel
+            .show(State::Running, self.done, self.total, &text);
+    }
+}
+
+fn run_cell(cell: &Cell, host: &mut Host<'_>) -> CellResult {
     let out = format!("{OUT_ROOT}/{}", cell.name);
     let mut result = CellResult {
         name: cell.name.clone(),
         error: None,
         steps: Vec::new(),
     };
-    show("making disks");
+    host.show("making disks");
     let made = fs::create_dir_all(&out)
         .map_err(|e| format!("cannot make {out}: {e}"))
         .and_then(|()| disk::Disks::make(&cell.disks));
@@ -163,23 +187,29 @@ fn run_cell(cell: &Cell, mut show: impl FnMut(&str)) -> CellResult {
     env.insert("TERM".into(), "dumb".into());
     env.extend(cell.env.clone());
     for step in &cell.steps {
-        show(&step.argv.join(" "));
-        let step = run_step(step, &env, disks.work_dir());
+        host.show(&step.argv.join(" "));
+        let told = host.hears_output.then_some(&mut *host.channel);
+        let step = run_step(step, &env, disks.work_dir(), told);
         let go_on = step.success() || step.allow_failure;
         result.steps.push(step);
         if !go_on {
             break;
         }
     }
-    show("removing disks");
+    host.show("removing disks");
     step::kill_leftovers();
     result.error = disk::remove_all().err();
     result
 }
 
-fn run_step(step: &Step, env: &BTreeMap<String, String>, dir: &Path) -> StepResult {
+fn run_step(
+    step: &Step,
+    env: &BTreeMap<String, String>,
+    dir: &Path,
+    told: Option<&mut Channel>,
+) -> StepResult {
     let begin_ns = now_ns();
-    let ended = step::run(step, env, dir);
+    let ended = step::run(step, env, dir, told);
     let end_ns = now_ns();
     let (stdout, stdout_dropped) = step::output(step::STDOUT_PATH);
     let (stderr, stderr_dropped) = step::output(step::STDERR_PATH);

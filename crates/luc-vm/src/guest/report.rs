@@ -1,16 +1,18 @@
 //! The guest's answer: report, result files and kernel log in one archive in
 //! shared memory, written after all measuring.
 
-use std::fs;
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File};
+use std::io::{Read, Seek as _, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap};
 
 use super::OUT_ROOT;
 use crate::image::cpio::{Archive, MODE_FILE};
-use crate::machine::channel::{CHANNEL_BYTES, Head, PAYLOAD_AT, PCI_ID, State};
+use crate::machine::channel::{
+    CHANNEL_BYTES, Head, OUTPUT_BYTES_MAX, OUTPUTS_AT, PAYLOAD_AT, PAYLOAD_BYTES_MAX, PCI_ID, State,
+};
 use crate::plan::{GuestReport, KERNEL_LOG_NAME, OUT_PREFIX, REPORT_NAME};
 use crate::tools::files_below;
 
@@ -20,6 +22,7 @@ const RESERVE_BYTES: usize = 64 << 20;
 /// The shared memory as the guest sees it.
 pub struct Channel {
     memory: *mut u8,
+    head: Head,
 }
 
 impl Channel {
@@ -67,6 +70,14 @@ impl Channel {
             .map_err(|e| format!("cannot keep {} from children: {e}", path.display()))?;
         Ok(Self {
             memory: memory.cast(),
+            head: Head {
+                state: State::Running,
+                done: 0,
+                total: 0,
+                payload_len: 0,
+                output_lens: [0; 2],
+                text: String::new(),
+            },
         })
     }
 
@@ -78,25 +89,40 @@ impl Channel {
                 .nth(160)
                 .map_or(text.len(), |(at, _)| at),
         );
-        self.put_head(state, done, total, 0, text);
+        self.head.state = state;
+        self.head.done = u32::try_from(done).unwrap_or(u32::MAX);
+        self.head.total = u32::try_from(total).unwrap_or(u32::MAX);
+        self.head.text = text;
+        self.put_head();
     }
 
-    fn put_head(
-        &mut self,
-        state: State,
-        done: usize,
-        total: usize,
-        payload_len: usize,
-        text: String,
-    ) {
-        let head = Head {
-            state,
-            done: u32::try_from(done).unwrap_or(u32::MAX),
-            total: u32::try_from(total).unwrap_or(u32::MAX),
-            payload_len: payload_len as u64,
-            text,
-        };
-        self.put(0, &head.encode());
+    /// Tells the host that a new step begins, which has put out nothing yet.
+    pub fn begin_output(&mut self) {
+        self.head.output_lens = [0; 2];
+        self.put_head();
+    }
+
+    /// Tells the host what a step has put out since the last call, as far as there is room.
+    pub fn tell_output(&mut self, paths: [&str; 2]) {
+        for (place, path) in paths.into_iter().enumerate() {
+            let told = self.head.output_lens[place];
+            let room = (OUTPUT_BYTES_MAX as u64).saturating_sub(told);
+            let mut bytes = Vec::new();
+            let read = File::open(path).and_then(|mut file| {
+                file.seek(SeekFrom::Start(told))?;
+                file.take(room).read_to_end(&mut bytes)
+            });
+            if read.is_ok() {
+                let at = usize::try_from(told).unwrap_or(0);
+                self.put(OUTPUTS_AT[place] + at, &bytes);
+                self.head.output_lens[place] += bytes.len() as u64;
+            }
+        }
+        self.put_head();
+    }
+
+    fn put_head(&mut self) {
+        self.put(0, &self.head.encode());
     }
 
     fn put(&mut self, at: usize, bytes: &[u8]) {
@@ -122,7 +148,7 @@ pub fn send(channel: &mut Channel, mut report: GuestReport, total: usize) -> Res
         let added = archive.add(name, MODE_FILE | 0o644, data);
         added.map_err(|e| format!("cannot pack {name}: {e}"))
     };
-    let mut room = CHANNEL_BYTES - PAYLOAD_AT - RESERVE_BYTES;
+    let mut room = PAYLOAD_BYTES_MAX - RESERVE_BYTES;
     let files = files_below(Path::new(OUT_ROOT)).unwrap_or_else(|error| {
         report.files_dropped.push(error.to_string());
         Vec::new()
@@ -142,15 +168,16 @@ pub fn send(channel: &mut Channel, mut report: GuestReport, total: usize) -> Res
     pack(REPORT_NAME, &json)?;
     pack(KERNEL_LOG_NAME, log.as_bytes())?;
     let bytes = archive.finish().map_err(|e| format!("cannot pack: {e}"))?;
-    if bytes.len() > CHANNEL_BYTES - PAYLOAD_AT {
+    if bytes.len() > PAYLOAD_BYTES_MAX {
         return Err(format!(
             "the results take {} MiB, but only {} fit; make the steps print less",
             bytes.len() >> 20,
-            (CHANNEL_BYTES - PAYLOAD_AT) >> 20
+            PAYLOAD_BYTES_MAX >> 20
         ));
     }
     channel.put(PAYLOAD_AT, &bytes);
-    channel.put_head(State::Done, done, total, bytes.len(), "done".into());
+    channel.head.payload_len = bytes.len() as u64;
+    channel.show(State::Done, done, total, "done");
     Ok(())
 }
 

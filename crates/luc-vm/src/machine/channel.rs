@@ -4,8 +4,9 @@
 //! when the host looks. Needs no driver: the guest maps the PCI resource.
 //!
 //! Layout, little endian: magic, state, cells done, cells in all (u32 each),
-//! payload length (u64), then a NUL-ended line of text; the payload (a cpio
-//! archive) begins at [`PAYLOAD_AT`].
+//! lengths of the payload, of standard output and of standard error (u64 each),
+//! then a NUL-ended line of text. The payload (a cpio archive) begins at
+//! [`PAYLOAD_AT`]; the outputs of the step under way begin at [`OUTPUTS_AT`].
 
 /// First word of a channel the guest has opened.
 pub const MAGIC: u32 = 0x4c55_4331;
@@ -14,10 +15,19 @@ pub const PAYLOAD_AT: usize = 4096;
 /// Size of the shared memory in bytes; PCI wants a power of two. Pages never
 /// written cost nothing.
 pub const CHANNEL_BYTES: usize = 256 << 20;
+/// Largest payload, in bytes.
+pub const PAYLOAD_BYTES_MAX: usize = OUTPUTS_AT[0] - PAYLOAD_AT;
+/// Where standard output and standard error begin, in bytes.
+pub const OUTPUTS_AT: [usize; 2] = [
+    CHANNEL_BYTES - 2 * OUTPUT_BYTES_MAX,
+    CHANNEL_BYTES - OUTPUT_BYTES_MAX,
+];
+/// The most of each output that the channel takes, in bytes.
+pub const OUTPUT_BYTES_MAX: usize = 8 << 20;
 /// PCI vendor and device of the shared memory as sysfs prints them.
 pub const PCI_ID: (&str, &str) = ("0x1af4", "0x1110");
 
-const TEXT_AT: usize = 24;
+const TEXT_AT: usize = 40;
 
 /// State of the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,6 +50,8 @@ pub struct Head {
     pub total: u32,
     /// Length of the payload in bytes.
     pub payload_len: u64,
+    /// Lengths of standard output and standard error of the step under way, in bytes.
+    pub output_lens: [u64; 2],
     /// One short line: the cell and step at work.
     pub text: String,
 }
@@ -50,6 +62,7 @@ impl Head {
         let word = |at: usize| {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
         };
+        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
         let state = match (word(0), word(4)) {
             (MAGIC, 1) => State::Running,
             (MAGIC, 2) => State::Done,
@@ -61,7 +74,8 @@ impl Head {
             state,
             done: word(8),
             total: word(12),
-            payload_len: u64::from(word(16)) | u64::from(word(20)) << 32,
+            payload_len: long(16),
+            output_lens: [long(24), long(32)],
             text: String::from_utf8_lossy(&text[..text_len]).into_owned(),
         }
     }
@@ -72,7 +86,9 @@ impl Head {
         for word in [MAGIC, self.state as u32, self.done, self.total] {
             bytes.extend(word.to_le_bytes());
         }
-        bytes.extend(self.payload_len.to_le_bytes());
+        for long in [self.payload_len, self.output_lens[0], self.output_lens[1]] {
+            bytes.extend(long.to_le_bytes());
+        }
         let mut text_len = self.text.len().min(PAYLOAD_AT - TEXT_AT - 1);
         while !self.text.is_char_boundary(text_len) {
             text_len -= 1;
@@ -94,6 +110,7 @@ mod tests {
             done: 3,
             total: 7,
             payload_len: 0x1_0000_0002,
+            output_lens: [3, 0x4_0000_0000],
             text: "cell x".into(),
         };
         let mut page = [0; PAYLOAD_AT];
@@ -110,6 +127,7 @@ mod tests {
             done: 0,
             total: 0,
             payload_len: 0,
+            output_lens: [0; 2],
             text: "\u{e9}".repeat(PAYLOAD_AT),
         };
         assert!(head.encode().len() <= PAYLOAD_AT);

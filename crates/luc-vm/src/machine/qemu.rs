@@ -19,7 +19,9 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::FdFlags;
 
 use crate::error::{LabError, Result};
-use crate::machine::channel::{CHANNEL_BYTES, Head, PAYLOAD_AT};
+use crate::machine::channel::{
+    CHANNEL_BYTES, Head, OUTPUT_BYTES_MAX, OUTPUTS_AT, PAYLOAD_AT, PAYLOAD_BYTES_MAX,
+};
 use crate::tools::{capture, variable};
 
 /// Environment variable that names another QEMU program.
@@ -269,12 +271,28 @@ impl Vm {
     /// Its length is impossible.
     pub fn payload(&self, len: u64) -> Result<Vec<u8>> {
         let len = usize::try_from(len).unwrap_or(usize::MAX);
-        if len > CHANNEL_BYTES - PAYLOAD_AT {
+        if len > PAYLOAD_BYTES_MAX {
             return Err(LabError::BadResults(format!("a length of {len} bytes")));
         }
+        self.read(PAYLOAD_AT, len)
+    }
+
+    /// What a step has put out between two lengths of its standard output (0) or error (1).
+    ///
+    /// # Errors
+    /// The lengths are impossible.
+    pub fn output(&self, stream: usize, from: u64, to: u64) -> Result<Vec<u8>> {
+        if from > to || to > OUTPUT_BYTES_MAX as u64 {
+            return Err(LabError::BadResults(format!("an output of {to} bytes")));
+        }
+        let at = |len: u64| usize::try_from(len).unwrap_or(OUTPUT_BYTES_MAX);
+        self.read(OUTPUTS_AT[stream] + at(from), at(to) - at(from))
+    }
+
+    fn read(&self, at: usize, len: usize) -> Result<Vec<u8>> {
         let mut bytes = vec![0; len];
         self.channel
-            .read_exact_at(&mut bytes, PAYLOAD_AT as u64)
+            .read_exact_at(&mut bytes, at as u64)
             .map_err(LabError::io("read", "shared memory"))?;
         Ok(bytes)
     }

@@ -4,7 +4,7 @@ pub mod disks;
 pub mod torture;
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use luc_campaign::places::lab_disk;
@@ -32,11 +32,11 @@ const SOURCE_HELP: &str = concat!(
 
 /// Run a command in a fresh virtual machine
 ///
-/// Disks are mounted at /mnt/0, /mnt/1 and so on; the command starts in
-/// the first one, finds this very luc in its PATH and leaves files for
-/// --out in `$LUC_OUT`. A script is one argument: -- sh -c 'A && B'. Its
-/// output and exit status become those of luc. A warning or worse in the
-/// kernel log is a failure of its own.
+/// Disks are mounted at /mnt/0, /mnt/1 and so on; the command starts in the first one, and finds
+/// these very programs, luc and luc-lab, in its PATH. Files that it leaves in `$LUC_OUT` come back
+/// with --out, as DIR/files. A script is one argument: -- sh -c 'A && B'. Its output, which comes
+/// line by line about once per second of the guest, and its exit status become those of luc-lab. A
+/// warning or worse in the kernel log is a failure of its own.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab run -- luc-lab bench create-fsync --threads 16 /mnt/0\n\
@@ -211,9 +211,21 @@ fn guest_file(text: &str) -> Result<GuestFile, Failure> {
 impl Verb for RunArgs {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let mut bar = Bar::new();
-        let spec = self.spec(&mut bar)?;
-        let result = luc_vm::run(&spec, &mut bar).or_failure()?;
-        drop(bar);
+        let mut spec = self.spec(&mut bar)?;
+        let mut live = Live {
+            bar,
+            outputs: [
+                (&mut *context.out, Lines::default()),
+                (&mut *context.err, Lines::default()),
+            ],
+        };
+        spec.tells_output = !self.json;
+        let result = luc_vm::run(&spec, &mut live);
+        if result.is_err() {
+            live.end()?;
+        }
+        let told = live.outputs.map(|(_, lines)| lines.told_bytes);
+        let result = result.or_failure()?;
         let steps = || result.report.cells.iter().flat_map(|cell| &cell.steps);
         if self.json {
             let report = json!({
@@ -228,8 +240,8 @@ impl Verb for RunArgs {
             context.print_json(&report)?;
         } else {
             for step in steps() {
-                context.out.write_all(step.stdout.as_bytes())?;
-                context.err.write_all(step.stderr.as_bytes())?;
+                context.out.write_all(rest(&step.stdout, told[0]))?;
+                context.err.write_all(rest(&step.stderr, told[1]))?;
             }
             if self.lines {
                 print_lines(&result.lines, context)?;
@@ -239,6 +251,75 @@ impl Verb for RunArgs {
             return Err(command_failure(failed));
         }
         verdict(&result)
+    }
+}
+
+/// Hands on the output of a command while it runs.
+struct Live<'a> {
+    bar: Bar,
+    outputs: [(&'a mut dyn Write, Lines); 2],
+}
+
+impl Live<'_> {
+    /// Hands on the last lines, which did not end.
+    fn end(&mut self) -> io::Result<()> {
+        for (to, lines) in &mut self.outputs {
+            to.write_all(&std::mem::take(&mut lines.begun))?;
+            to.flush()?;
+        }
+        Ok(())
+    }
+}
+
+impl luc_vm::Progress for Live<'_> {
+    fn stage(&mut self, text: &str) {
+        self.bar.stage(text);
+    }
+
+    fn guest(&mut self, done: u32, total: u32, text: &str) {
+        self.bar.guest(done, total, text);
+    }
+
+    fn output(&mut self, stdout: &[u8], stderr: &[u8]) {
+        let outputs = &mut self.outputs;
+        self.bar.above(|| {
+            for ((to, lines), bytes) in outputs.iter_mut().zip([stdout, stderr]) {
+                // Nobody may listen any more: the end of the run tells that.
+                let _ = to.write_all(lines.take(bytes).as_bytes());
+                let _ = to.flush();
+            }
+        });
+    }
+
+    fn note(&mut self, text: &str) {
+        luc_vm::Progress::note(&mut self.bar, text);
+    }
+}
+
+/// What a text has behind its first `told` bytes.
+fn rest(text: &str, told: usize) -> &[u8] {
+    &text.as_bytes()[told.min(text.len())..]
+}
+
+/// Cuts output into whole lines.
+#[derive(Default)]
+struct Lines {
+    /// A line that has not ended.
+    begun: Vec<u8>,
+    /// Length of the text of all whole lines.
+    told_bytes: usize,
+}
+
+impl Lines {
+    /// Adds bytes and returns the text of the lines that they end.
+    fn take(&mut self, bytes: &[u8]) -> String {
+        self.begun.extend(bytes);
+        let end = self.begun.iter().rposition(|byte| *byte == b'\n');
+        let rest = self.begun.split_off(end.map_or(0, |at| at + 1));
+        let lines = std::mem::replace(&mut self.begun, rest);
+        let text = String::from_utf8_lossy(&lines).into_owned();
+        self.told_bytes += text.len();
+        text
     }
 }
 
@@ -429,4 +510,20 @@ impl Verb for BuildArgs {
 fn module_of(kernel: &str, source: &Path, bar: &mut Bar) -> Result<PathBuf, Failure> {
     let list = KernelList::builtin().or_failure()?;
     luc_vm::build_module(&list, kernel, source, bar).or_failure()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lines;
+
+    #[test]
+    fn output_comes_in_whole_lines() {
+        let mut lines = Lines::default();
+        assert_eq!(lines.take(b"one\ntw"), "one\n");
+        assert_eq!(lines.take(b""), "");
+        assert_eq!(lines.take(b"o\n\xff\nth"), "two\n\u{fffd}\n");
+        assert_eq!(lines.begun, b"th");
+        // The rest of a text, bad characters replaced, begins there.
+        assert_eq!(lines.told_bytes, "one\ntwo\n\u{fffd}\n".len());
+    }
 }
