@@ -19,6 +19,7 @@
 #                the two above
 #   make install install-dkms   on a real server; see README.md; install-lab for luc-lab
 #   make deb     the packages luc, luc-dkms and luc-lab, in out/; make rpm: luc alone
+#   make repo    those packages as a signed apt repository, in out/repo, for many servers
 
 CARGO      ?= cargo
 PREFIX     ?= /usr/local
@@ -112,7 +113,7 @@ test: deps check
 	@$(TELL_SLOWEST)
 	@$(TELL_SKIPS)
 
-test-all: debug-kernels deb
+test-all: debug-kernels repo
 	@$(MAKE) --no-print-directory test EVERY=--include-ignored
 	@$(TORTURE_DEBUG)
 
@@ -181,6 +182,10 @@ deb:
 	@lintian --fail-on error,warning $(DEBS)
 	@ls -l $(DEBS)
 
+repo: deb
+	@scripts/deps.sh --repo
+	@scripts/repo.sh out/repo $(DEBS)
+
 rpm:
 	@command -v cargo-generate-rpm > /dev/null \
 		|| { echo "rpm: cargo-generate-rpm not found: cargo install cargo-generate-rpm" >&2; exit 1; }
@@ -196,6 +201,6 @@ clean:
 	$(MAKE) -C kmod clean || true
 	rm -rf out
 
-.PHONY: all programs deps demo bench reproduction fuzz debug debug-kernels torture check test test-all \
+.PHONY: all programs deps demo bench reproduction fuzz debug debug-kernels torture check test test-all repo \
 	module install install-lab install-config install-notices install-service install-dkms \
 	dkms-sources deb rpm clean

@@ -2,7 +2,7 @@
 # Installs what `make demo` and `make test` need on Debian or Ubuntu; with
 # --kernel also what `luc-lab debug-kernel` needs, with --fuzz only what
 # `make fuzz` needs, with --slurm only what the tests of campaigns on a cluster need, with
-# --deb only what `make deb` needs beside a compiler.
+# --deb only what `make deb` needs beside a compiler, with --repo only what `make repo` needs.
 #
 # Only what is missing is installed, from the machine's own package sources; out/deps.log has
 # what apt says.
@@ -136,6 +136,13 @@ if [ "${1:-}" = --deb ]; then
 	need dh_dkms dh-dkms
 	need lintian lintian
 	need jq jq
+	if [ "${#missing[@]}" -gt 0 ]; then apt_install "${missing[@]}"; fi
+	exit
+fi
+
+if [ "${1:-}" = --repo ]; then
+	need apt-ftparchive apt-utils
+	need gpg gpg
 	if [ "${#missing[@]}" -gt 0 ]; then apt_install "${missing[@]}"; fi
 	exit
 fi
