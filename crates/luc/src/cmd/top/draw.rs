@@ -19,10 +19,12 @@ const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 const JOURNAL_WIDTHS: [u16; 9] = [11, 9, 10, 7, 7, 7, 4, 9, 15];
 const JOURNAL_ORDER: [usize; 9] = [0, 1, 2, 4, 8, 3, 6, 7, 5];
 /// Minimum widths and order of the processes' columns.
-const PROCESS_WIDTHS: [u16; 6] = [7, 9, 9, 8, 10, 8];
-const PROCESS_ORDER: [usize; 6] = [1, 2, 5, 0, 4, 3];
+const PROCESS_WIDTHS: [u16; 7] = [7, 9, 9, 8, 10, 8, 14];
+const PROCESS_ORDER: [usize; 7] = [1, 2, 5, 0, 4, 3, 6];
 /// Column of the processes' names, as wide as the longest.
 const NAME: usize = 1;
+/// Column of their control groups, as wide as there is room.
+const CGROUP: usize = 6;
 /// Rows of the sparklines with their title. A tall screen adds one per [`ROWS_PER_SPARK_ROW`].
 const SPARK_ROWS: u16 = 4;
 const SPARK_ROWS_MAX: u16 = 9;
@@ -34,10 +36,11 @@ const SPARK_FROM: u16 = 16;
 /// The journals get at most one Nth of the screen's height.
 const JOURNALS_SHARE: u16 = 3;
 
-const HELP: [&str; 22] = [
+const HELP: [&str; 23] = [
     "q, Escape  quit",
     "arrows/jk  choose a journal",
-    "tab/s      sort processes by fsyncs or by time lost",
+    "tab/s      sort processes by fsyncs, time lost, name or control group",
+    "/          show only processes with a text in their name or control group",
     "p          next policy of the chosen journal (as `luc set PATH policy`)",
     "o          observe or steer",
     "space      pause, resume",
@@ -118,6 +121,9 @@ fn draw_head(frame: &mut Frame, area: Rect, state: &State) {
         parts.push(text::luc_state(snapshot));
     }
     parts.push(format!("every {interval} s"));
+    if !state.filter.is_empty() {
+        parts.push(format!("filter: {}", state.filter));
+    }
     if state.paused {
         // The pause must be seen on a narrow screen, too.
         parts.insert(1, "PAUSED".into());
@@ -270,23 +276,33 @@ fn draw_processes(frame: &mut Frame, area: Rect, state: &State) {
     if !traced {
         return;
     }
-    let shown = columns(&PROCESS_WIDTHS, &PROCESS_ORDER, area.width);
     let processes = state.processes().into_iter().take(area.height.into());
     let processes: Vec<_> = processes.map(text::process_cells).collect();
-    let used = shown.iter().map(|at| PROCESS_WIDTHS[*at]).sum::<u16>() + rows(shown.len()) - 1;
-    let spare = area.width.saturating_sub(used);
     let longest = processes.iter().map(|cells| cells[NAME].chars().count());
     let longest = rows(longest.max().unwrap_or(0));
+    let spare = |shown: &[usize]| {
+        let used = shown.iter().map(|at| PROCESS_WIDTHS[*at]).sum::<u16>() + rows(shown.len()) - 1;
+        area.width.saturating_sub(used)
+    };
+    let mut shown = columns(&PROCESS_WIDTHS, &PROCESS_ORDER, area.width);
+    // Whole names come before control groups.
+    if spare(&shown) < longest.saturating_sub(PROCESS_WIDTHS[NAME]) {
+        shown.retain(|at| *at != CGROUP);
+    }
+    let spare = spare(&shown);
     // No wider than the names, so that the numbers stand beside them.
-    let name = PROCESS_WIDTHS[NAME].min(area.width)
-        + spare.min(longest.saturating_sub(PROCESS_WIDTHS[NAME]));
+    let name_spare = spare.min(longest.saturating_sub(PROCESS_WIDTHS[NAME]));
+    let name = PROCESS_WIDTHS[NAME].min(area.width) + name_spare;
+    let cgroup = PROCESS_WIDTHS[CGROUP] + spare - name_spare;
     let widths = shown.iter().map(|at| match *at {
         NAME => Constraint::Length(name),
+        CGROUP => Constraint::Length(cgroup),
         at => Constraint::Length(PROCESS_WIDTHS[at]),
     });
-    let row = |cells: [String; 6]| {
+    let row = |cells: [String; 7]| {
         Row::new(shown.iter().map(|at| match *at {
             NAME => Cell::from(cells[NAME].clone()),
+            CGROUP => Cell::from(end_of(&cells[CGROUP], cgroup)),
             at => number_cell(cells[at].clone(), PROCESS_WIDTHS[at]),
         }))
     };
@@ -294,6 +310,8 @@ fn draw_processes(frame: &mut Frame, area: Rect, state: &State) {
     let sorted_by = match state.sort {
         Sort::Syncs => 2,
         Sort::Lost => 5,
+        Sort::Name => NAME,
+        Sort::Cgroup => CGROUP,
     };
     heads[sorted_by].insert(0, '▾');
     let table = Table::new(processes.into_iter().map(row), widths).header(row(heads).style(BOLD));
@@ -301,12 +319,14 @@ fn draw_processes(frame: &mut Frame, area: Rect, state: &State) {
 }
 
 fn draw_foot(frame: &mut Frame, area: Rect, state: &State) {
-    let keys = "q quit  jk journal  s sort  p policy  o observe  space pause  +- pace  h help";
+    let keys = "q quit  jk journal  s sort  / filter  p policy  o observe  +- pace  h help";
+    let filter = format!("filter: {}_  enter keeps it, escape drops it", state.filter);
     // On a narrow screen the keys to more help come first.
     let few = "q quit  h help  s sort  p policy";
     let (text, style) = match &state.message {
         Some(message) if message.bad => (message.text.as_str(), BOLD.fg(Color::Red)),
         Some(message) => (message.text.as_str(), BOLD),
+        None if state.typing => (filter.as_str(), BOLD),
         None if keys.len() <= usize::from(area.width) => (keys, DIM),
         None => (few, DIM),
     };

@@ -34,7 +34,8 @@ use luc_cli::verb::{Interrupt, Verb};
 /// fsyncs take, how many came too late for a commit, which writes were delayed and what LUC does
 /// about it; for the chosen journal its recent history; and which processes sync most or lose most
 /// time. With BPF it needs no module; without BPF it shows the module's counts. Watching changes
-/// nothing; the keys p and o do what `luc set` does. The key h lists all keys; q and Escape quit.
+/// nothing; the keys p and o do what `luc set` does. The key / filters processes by name or control
+/// group, s sorts them, h lists all keys; q and Escape quit.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc top\n\
@@ -47,6 +48,9 @@ pub struct Args {
     /// Show only processes whose names contain this text; journals count all processes
     #[arg(long, value_name = "NAME")]
     comm: Option<String>,
+    /// Show only processes whose control groups contain this text
+    #[arg(long, value_name = "NAME")]
+    cgroup: Option<String>,
     /// Print the numbers of one interval as text, and exit
     #[arg(long)]
     once: bool,
@@ -58,11 +62,15 @@ pub struct Args {
 }
 
 impl Args {
-    /// Keeps only the processes that `--comm` asks for.
+    /// Keeps only the processes that were asked for.
     fn chosen(&self, mut snapshot: Snapshot) -> Snapshot {
-        if let Some(comm) = &self.comm {
-            snapshot.processes.retain(|one| one.name.contains(comm));
-        }
+        let holds = |text: Option<&str>, asked: Option<&str>| {
+            asked.is_none_or(|asked| text.is_some_and(|text| text.contains(asked)))
+        };
+        snapshot.processes.retain(|one| {
+            holds(Some(&one.name), self.comm.as_deref())
+                && holds(one.cgroup.as_deref(), self.cgroup.as_deref())
+        });
         snapshot
     }
 }
@@ -138,7 +146,7 @@ fn watch(args: &Args, mut sampler: Sampler, context: &mut Context) -> Result<(),
             screen.show(|frame| draw(frame, &state))?;
         }
         let due = (latest + state.interval).saturating_sub(begin.elapsed());
-        let input = terminal::input(PAUSE.min(due))?;
+        let input = terminal::input(PAUSE.min(due), state.typing)?;
         if input == Some(Input::Stop) {
             screen.stop()?;
             changed = true;

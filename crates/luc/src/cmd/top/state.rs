@@ -31,6 +31,13 @@ pub enum Key {
     Slower,
     Faster,
     Help,
+    /// Type a filter of processes.
+    Filter,
+    /// While a filter is typed: one more character, one less, keep it, drop it.
+    Type(char),
+    Erase,
+    Keep,
+    Drop,
 }
 
 #[derive(Clone, Debug)]
@@ -60,6 +67,8 @@ pub enum Action {
 pub enum Sort {
     Syncs,
     Lost,
+    Name,
+    Cgroup,
 }
 
 /// A line that is shown for `SHOWN`.
@@ -87,6 +96,10 @@ pub struct State {
     pub paused: bool,
     pub help: bool,
     pub sort: Sort,
+    /// Only processes with this text in their name or control group are shown.
+    pub filter: String,
+    /// Whether the filter is being typed.
+    pub typing: bool,
     /// The line shown at present.
     pub message: Option<Message>,
     /// The chosen journal: it stays chosen when others come and go.
@@ -102,6 +115,8 @@ impl State {
             paused: false,
             help: false,
             sort: Sort::Syncs,
+            filter: String::new(),
+            typing: false,
             message: None,
             chosen: None,
             history: HashMap::new(),
@@ -143,15 +158,26 @@ impl State {
             .as_ref()
             .map(|snapshot| snapshot.processes.iter());
         let mut all: Vec<_> = all.into_iter().flatten().collect();
+        all.retain(|process| {
+            let cgroup = process.cgroup.as_deref().unwrap_or_default();
+            process.name.contains(&self.filter) || cgroup.contains(&self.filter)
+        });
         // Processes with an unknown value come last.
         let lost = |process: &ProcessSample| process.lost_ns_per_s.unwrap_or(-1.0);
-        let key = |process: &ProcessSample| match self.sort {
-            Sort::Syncs => [process.syncs_per_s, lost(process)],
-            Sort::Lost => [lost(process), process.syncs_per_s],
-        };
+        let lost_most = |a: &ProcessSample, b: &ProcessSample| lost(b).total_cmp(&lost(a));
         all.sort_by(|one, other| {
-            let [a, b] = [key(one), key(other)];
-            let by = b[0].total_cmp(&a[0]).then(b[1].total_cmp(&a[1]));
+            let syncs = other.syncs_per_s.total_cmp(&one.syncs_per_s);
+            let by = match self.sort {
+                Sort::Syncs => syncs.then_with(|| lost_most(one, other)),
+                Sort::Lost => lost_most(one, other).then(syncs),
+                Sort::Name => one.name.cmp(&other.name).then(syncs),
+                Sort::Cgroup => {
+                    let unknown = one.cgroup.is_none().cmp(&other.cgroup.is_none());
+                    unknown
+                        .then_with(|| one.cgroup.cmp(&other.cgroup))
+                        .then(syncs)
+                }
+            };
             by.then(one.pid.cmp(&other.pid))
         });
         all
@@ -197,7 +223,9 @@ impl State {
             Key::Sort => {
                 self.sort = match self.sort {
                     Sort::Syncs => Sort::Lost,
-                    Sort::Lost => Sort::Syncs,
+                    Sort::Lost => Sort::Name,
+                    Sort::Name => Sort::Cgroup,
+                    Sort::Cgroup => Sort::Syncs,
                 }
             }
             Key::Policy => return self.cycle(POLICY, now),
@@ -212,6 +240,14 @@ impl State {
                 self.pace(INTERVALS.iter().rev().find(shorter));
             }
             Key::Help => self.help = !self.help,
+            Key::Filter => self.typing = true,
+            Key::Type(letter) => self.filter.push(letter),
+            Key::Erase => drop(self.filter.pop()),
+            Key::Keep => self.typing = false,
+            Key::Drop => {
+                self.typing = false;
+                self.filter.clear();
+            }
         }
         None
     }

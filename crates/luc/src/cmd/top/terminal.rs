@@ -159,8 +159,9 @@ pub enum Input {
     Other,
 }
 
-/// Waits for input, but no longer than this.
-pub fn input(limit: Duration) -> io::Result<Option<Input>> {
+/// Waits for input, but no longer than this. While a filter is typed, keys are its characters.
+pub fn input(limit: Duration, typing: bool) -> io::Result<Option<Input>> {
+    let key = if typing { typed } else { key };
     if !event::poll(limit)? {
         return Ok(None);
     }
@@ -178,13 +179,18 @@ fn is_stop(pressed: KeyEvent) -> bool {
         && pressed.code == KeyCode::Char('z')
 }
 
+/// Tells whether a key is one of those for which a terminal in raw mode sends no signal.
+fn is_quit(pressed: KeyEvent) -> bool {
+    let control = pressed.modifiers.contains(KeyModifiers::CONTROL);
+    control && matches!(pressed.code, KeyCode::Char('c' | 'd'))
+}
+
 pub fn key(pressed: KeyEvent) -> Option<Key> {
     if pressed.kind == KeyEventKind::Release {
         return None;
     }
     if pressed.modifiers.contains(KeyModifiers::CONTROL) {
-        // A terminal in raw mode sends no signal for these.
-        return matches!(pressed.code, KeyCode::Char('c' | 'd')).then_some(Key::Quit);
+        return is_quit(pressed).then_some(Key::Quit);
     }
     Some(match pressed.code {
         KeyCode::Char('q') | KeyCode::Esc => Key::Quit,
@@ -198,6 +204,24 @@ pub fn key(pressed: KeyEvent) -> Option<Key> {
         KeyCode::Char('+' | '=') => Key::Slower,
         KeyCode::Char('-') => Key::Faster,
         KeyCode::Char('h' | '?') => Key::Help,
+        KeyCode::Char('/') => Key::Filter,
+        _ => return None,
+    })
+}
+
+/// The meaning of a key while a filter is typed.
+pub fn typed(pressed: KeyEvent) -> Option<Key> {
+    if pressed.kind == KeyEventKind::Release {
+        return None;
+    }
+    Some(match pressed.code {
+        _ if is_quit(pressed) => Key::Quit,
+        KeyCode::Char(letter) if !pressed.modifiers.contains(KeyModifiers::CONTROL) => {
+            Key::Type(letter)
+        }
+        KeyCode::Backspace => Key::Erase,
+        KeyCode::Enter => Key::Keep,
+        KeyCode::Esc => Key::Drop,
         _ => return None,
     })
 }

@@ -62,6 +62,10 @@ fn crowd() -> Snapshot {
     snapshot
 }
 
+fn type_in(text: &str) -> impl Iterator<Item = Event> {
+    text.chars().map(|letter| Event::Key(Key::Type(letter)))
+}
+
 fn states() -> Vec<(&'static str, State)> {
     let mut empty = sample_of();
     empty.journals.clear();
@@ -80,6 +84,14 @@ fn states() -> Vec<(&'static str, State)> {
         ),
         ("paused", after(press(Key::Pause))),
         ("help", after(press(Key::Help))),
+        (
+            "filter",
+            after(
+                [sample(), Event::Key(Key::Filter)]
+                    .into_iter()
+                    .chain(type_in("post")),
+            ),
+        ),
         ("failed", after([sample(), failed])),
     ]
 }
@@ -293,6 +305,7 @@ fn processes_are_chosen_by_name() {
     let args = super::Args {
         by: ByMeans { means: None },
         interval: Duration::from_secs(1),
+        cgroup: None,
         comm: Some("name 99".into()),
         once: true,
         json: false,
@@ -312,4 +325,46 @@ fn what_is_not_counted_is_no_zero() {
     rates.expect("counted through").copies_per_s = None;
     let line = super::text::luc_line(&journal);
     assert!(line.contains("; copies -/s; "), "{line}");
+}
+
+#[test]
+fn processes_are_filtered_by_name_or_control_group() {
+    let process = |pid, name: &str, cgroup: &str| ProcessSample {
+        pid,
+        name: name.into(),
+        cgroup: Some(cgroup.into()),
+        ..ProcessSample::default()
+    };
+    let mut snapshot = sample_of();
+    snapshot.processes = vec![
+        process(1, "postgres", "/system.slice/db"),
+        process(2, "cat", "/user.slice"),
+        process(3, "bash", "/system.slice/post"),
+    ];
+    let begun = [Event::Sample(snapshot), Event::Key(Key::Filter)];
+    let pids = |state: &State| {
+        state
+            .processes()
+            .iter()
+            .map(|it| it.pid)
+            .collect::<Vec<_>>()
+    };
+    let state = after(begun.clone().into_iter().chain(type_in("post")));
+    assert!(state.typing && pids(&state) == [1, 3], "{:?}", pids(&state));
+    let (state, _) = state.step(Event::Key(Key::Keep), Duration::ZERO);
+    assert!(!state.typing && pids(&state) == [1, 3]);
+    let (state, _) = state.step(Event::Key(Key::Drop), Duration::ZERO);
+    assert_eq!(pids(&state), [1, 2, 3]);
+    let sorted = [Key::Keep, Key::Sort, Key::Sort].map(Event::Key);
+    let state = after(begun.clone().into_iter().chain(sorted.clone()));
+    assert_eq!(pids(&state), [3, 2, 1], "by name");
+    let last = Event::Key(Key::Sort);
+    let state = after(begun.into_iter().chain(sorted).chain([last]));
+    assert_eq!(pids(&state), [1, 3, 2], "by control group");
+    // While a filter is typed, letters are no commands.
+    let press = |code| terminal::typed(KeyEvent::new(code, KeyModifiers::NONE));
+    assert_eq!(press(KeyCode::Char('q')), Some(Key::Type('q')));
+    assert_eq!(press(KeyCode::Esc), Some(Key::Drop));
+    let stop = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    assert_eq!(terminal::typed(stop), Some(Key::Quit));
 }

@@ -137,16 +137,17 @@ pub fn luc_line(journal: &JournalSample) -> String {
     parts.join("; ")
 }
 
-pub const PROCESS_HEADS: [&str; 6] = [
+pub const PROCESS_HEADS: [&str; 7] = [
     "pid",
     "process",
     "fsyncs/s",
     "late/s",
     "in fsync/s",
     "lost/s",
+    "control group",
 ];
 
-pub fn process_cells(process: &ProcessSample) -> [String; 6] {
+pub fn process_cells(process: &ProcessSample) -> [String; 7] {
     [
         process.pid.to_string(),
         process.name.clone(),
@@ -156,14 +157,8 @@ pub fn process_cells(process: &ProcessSample) -> [String; 6] {
         process
             .lost_ns_per_s
             .map_or_else(|| UNKNOWN.into(), time_per_s),
+        process.cgroup.clone().unwrap_or_else(|| UNKNOWN.into()),
     ]
-}
-
-/// As [`process_cells`], with the control group: printed text may be wide.
-fn process_row(process: &ProcessSample) -> [String; 7] {
-    let [pid, name, syncs, late, inside, lost] = process_cells(process);
-    let cgroup = process.cgroup.clone().unwrap_or_else(|| UNKNOWN.into());
-    [pid, name, syncs, late, inside, lost, cgroup]
 }
 
 /// Tells whether LUC is loaded and for how many journals it is on.
@@ -204,10 +199,8 @@ pub fn print(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
     if !processes.is_empty() {
         writeln!(out)?;
         let shown = processes.into_iter().take(PROCESSES_MAX);
-        let rows: Vec<_> = shown.map(process_row).collect();
-        let [pid, process, syncs, late, inside, lost] = PROCESS_HEADS;
-        let heads = [pid, process, syncs, late, inside, lost, "control group"];
-        table(out, heads, &rows)?;
+        let rows: Vec<_> = shown.map(process_cells).collect();
+        table(out, PROCESS_HEADS, &rows)?;
     }
     Ok(())
 }
