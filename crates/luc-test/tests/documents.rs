@@ -11,8 +11,12 @@ const PROGRAMS: [&str; 2] = ["luc", "luc-lab"];
 /// Words that end a command for a shell, or for luc.
 const ENDS: [&str; 7] = ["--", "#", "|", "&&", ";", ">", "..."];
 
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
 fn documents() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = root();
     let mut found: Vec<PathBuf> = ["", "docs", "docs/adr", "upstream"]
         .iter()
         .flat_map(|dir| fs::read_dir(root.join(dir)).expect("a folder of documents"))
@@ -127,4 +131,46 @@ fn commands_that_do_not_exist_are_found() {
         .collect();
     assert_eq!(found.len(), 3, "{found:?}");
     assert_eq!(wrong, ["no option --wings of on", "no verb fly of luc-lab"]);
+}
+
+/// A server has no sources: what README links to comes with the package.
+#[test]
+fn the_package_has_what_its_readme_links_to() {
+    let root = root();
+    let text = |path: &str| std::fs::read_to_string(root.join(path)).expect(path);
+    let mut shipped: Vec<String> = text("debian/luc.docs").lines().map(String::from).collect();
+    shipped.push("CHANGELOG.md".into());
+    for line in text("debian/luc.install").lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        if let Some((&"usr/share/doc/luc/docs", sources)) = words.split_last() {
+            shipped.extend(sources.iter().map(|&source| source.into()));
+        }
+    }
+    let is_shipped = |path: &str| {
+        let covers = |it: &String| match it.split_once('*') {
+            Some((before, after)) => {
+                let middle = path
+                    .strip_prefix(before)
+                    .and_then(|it| it.strip_suffix(after));
+                middle.is_some_and(|middle| !middle.contains('/'))
+            }
+            None => path == it || Path::new(path).starts_with(it),
+        };
+        shipped.iter().any(covers)
+    };
+    for (document, folder) in [("README.md", ""), ("docs/README.md", "docs/")] {
+        let text = text(document);
+        let links = text.split("](").skip(1);
+        let links = links.filter_map(|rest| rest.split([')', '#']).next());
+        for link in links.filter(|link| !link.is_empty() && !link.contains("://")) {
+            let path = match link.strip_prefix("../") {
+                Some(above) => above.to_owned(),
+                None => format!("{folder}{link}"),
+            };
+            assert!(
+                is_shipped(&path),
+                "{document}: {path} is not in the package"
+            );
+        }
+    }
 }

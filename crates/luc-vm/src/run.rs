@@ -508,8 +508,8 @@ fn unpack(payload: &[u8]) -> Result<Answer> {
     Ok((report, files, kernel_log))
 }
 
-/// Writes `result.json`, `kernel.log`, and the steps' files: below `files/`, and if there are several
-/// cells, in a folder of each one's name.
+/// Writes `result.json`, `kernel.log`, and the steps' files below `files/`; if there are several
+/// cells, each has a folder of its name there.
 fn save(dir: &Path, result: &RunResult) -> Result<()> {
     let json = serde_json::to_vec_pretty(&result.report)
         .map_err(|e| LabError::BadResults(e.to_string()))?;
