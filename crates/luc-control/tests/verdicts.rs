@@ -2,7 +2,7 @@
 //! known.
 //!
 //! `cargo test --release -p luc-control --test verdicts -- --nocapture` prints the table of
-//! `docs/guard.md`.
+//! `docs/figures/guard.md`.
 
 mod common;
 

@@ -1,9 +1,9 @@
 //! Measures how often verdicts are wrong, in many runs whose true ratio is known.
 //!
 //! `cargo run --release -p luc-guard --example verdicts [RUNS]` prints the table of
-//! `docs/guard.md`. LUC's rate is a known ratio of stock's; windows differ by noise of several
-//! kinds, some of them far from any textbook's. Each run ends at a verdict, when the load changes,
-//! or after 2,000 pairs.
+//! `docs/figures/guard.md`. LUC's rate is a known ratio of stock's; windows differ by noise of
+//! several kinds, some of them far from any textbook's. Each run ends at a verdict, when the load
+//! changes, or after 2,000 pairs.
 
 #![allow(
     clippy::cast_possible_truncation,

@@ -17,7 +17,7 @@ fn root() -> PathBuf {
 
 fn documents() -> Vec<PathBuf> {
     let root = root();
-    let mut found: Vec<PathBuf> = ["", "docs", "docs/adr", "upstream"]
+    let mut found: Vec<PathBuf> = ["", "docs", "docs/adr", "docs/figures", "upstream"]
         .iter()
         .flat_map(|dir| fs::read_dir(root.join(dir)).expect("a folder of documents"))
         .map(|entry| entry.expect("an entry").path())

@@ -129,7 +129,8 @@ fn ordered_data_needs_fewer_commits() {
 
 #[test]
 fn iozone_beside_the_lab() {
-    // From 500 MIPS on, a few blocked children more or less decide the rate: docs/simulator.md.
+    // From 500 MIPS on, a few blocked children more or less decide the rate:
+    // docs/figures/simulator.md.
     for (mips, lab_bytes_per_s, write_ns) in [(125.0, 13.4e9, 391e3), (250.0, 35.4e9, 196e3)] {
         let text = "iozone -t 256 -s 128k -r 32k -x";
         let found = report(text, &setup("hdd-7200", 1, mips, false));
