@@ -277,12 +277,12 @@ fn hang_is_ended() -> Outcome {
     let dir = tempfile::tempdir().map_err(|e| Trouble::Fail(e.to_string()))?;
     let script = "echo hello; while :; do :; done";
     let mut spec = spec(vec![shell("hang", &[], &[script])?])?;
-    spec.timeout_host_s = 40;
+    spec.timeout_host_s = 20;
     spec.tells_output = true;
     spec.out_dir = Some(dir.path().into());
     let mut heard = Heard::default();
     match run(&spec, &mut heard) {
-        Err(LabError::HostTimeout { limit_s: 40, .. }) => {
+        Err(LabError::HostTimeout { limit_s: 20, .. }) => {
             let kept = dir.path().join("console.log").exists();
             check(kept, "no console was kept")?;
             check(heard.0 == "hello\n", format!("heard {:?}", heard.0))
