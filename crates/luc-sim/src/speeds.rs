@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(mips(Some(3), "1000"), [1000.0; 3]);
         assert_eq!(mips(None, "3000,1000.5"), [3000.0, 1000.5]);
         assert_eq!(mips(Some(2), "3000,1000"), [3000.0, 1000.0]);
-        let texts = ["3s=500,250", "2ms=1000"].map(String::from);
+        let texts = ["3s=500,250", "0.002s=1000"].map(String::from);
         let changes = machine(Some(2), "3000", &texts).unwrap().changes;
         let change = |at_ns, mips: [f64; 2]| SpeedChange {
             at_ns,

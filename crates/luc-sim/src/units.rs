@@ -5,7 +5,7 @@ pub(crate) const SECTOR_BYTES: u32 = 512;
 pub(crate) const BLOCK_BYTES: u32 = 4096;
 pub(crate) const BLOCK_SECTORS: u64 = (BLOCK_BYTES / SECTOR_BYTES) as u64;
 
-/// Parses a time in whole ns, us, ms or s: `4ms`.
+/// Parses a time in ns, us, ms or s, as in `4ms` or `0.5s`; rounds it to whole ns.
 pub(crate) fn time_ns(text: &str) -> Result<i64, String> {
     let unit_at = text
         .find(|c: char| c.is_ascii_alphabetic())
@@ -18,8 +18,15 @@ pub(crate) fn time_ns(text: &str) -> Result<i64, String> {
         "s" => 1_000_000_000,
         _ => return Err(format!("{unit} is not a unit of time; use ns, us, ms or s")),
     };
-    let number: i64 = number
+    let parts: f64 = number
         .parse()
         .map_err(|_| format!("{number} is not a number"))?;
-    Ok(number.checked_mul(unit_ns).ok_or("the time is too long")?)
+    let ns = (parts * unit_ns as f64).round();
+    // Whole ns are exact up to here, which is three months.
+    if !(-1e16..=1e16).contains(&ns) {
+        return Err("the time is too long".into());
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "its range was checked")]
+    let ns = ns as i64;
+    Ok(ns)
 }
