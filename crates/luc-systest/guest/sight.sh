@@ -23,7 +23,7 @@ host() {
 live() {
 	said doctor "$@" luc doctor --json --seconds 2 /mnt/0
 	said top "$@" luc top --once --json --interval 0.5
-	exported "$@"
+	said exporter "$@" sh /tmp/exported.sh
 	said count "$@" luc trace count --json --seconds 1 --on /mnt/0
 	said status "$@" luc status --json --live
 }
@@ -36,20 +36,18 @@ said() {
 	echo $? > "$LUC_OUT/$name.$verb.code"
 }
 
-# exported COMMAND...: the page of an exporter that has watched for a second.
-exported() {
-	rm -f /tmp/host.prom
-	"$@" luc exporter --textfile /tmp/host.prom --interval 0.5 2> "$LUC_OUT/$name.exporter.err" &
-	exporter=$!
-	while [ ! -e /tmp/host.prom ] && kill -0 $exporter 2> /dev/null; do
-		usleep 100000
-	done
-	usleep 1000000
-	cat /tmp/host.prom > "$LUC_OUT/$name.exporter.out"
-	kill -TERM $exporter
-	wait $exporter
-	echo $? > "$LUC_OUT/$name.exporter.code"
-}
+# Prints the page of an exporter that has watched for a second.
+cat > /tmp/exported.sh << 'END'
+rm -f /tmp/host.prom
+luc exporter --textfile /tmp/host.prom --interval 0.5 &
+while [ ! -e /tmp/host.prom ] && kill -0 $! 2> /dev/null; do
+	usleep 100000
+done
+usleep 1000000
+cat /tmp/host.prom
+kill -TERM $!
+wait $!
+END
 
 hide() { # file or folder
 	if [ -d "$1" ]; then
