@@ -7,15 +7,16 @@
 //! also hand a synchronous buffered write to worker threads, but to a different number of them, and
 //! not every user may use them.)
 
-use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use rustix::io::{pwrite, retry_on_intr};
 
 use super::park::Park;
+use super::queue::Queue;
+use super::system::{EntryId, Ticket};
 use crate::clock::now_ns;
 use crate::crew::Schedule;
 use luc_base::Recorder;
@@ -24,22 +25,9 @@ use luc_base::Recorder;
 pub const THREADS_MAX: usize = 20;
 const STACK_BYTES: usize = 128 * 1024;
 
-/// The state of a write; reused for another write once this one has ended.
-pub type Ticket = Arc<AtomicU32>;
-
-const RUNNING: u32 = 1;
-const DONE: u32 = 0;
-
-/// A file of a fileset, for the message of an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FileId {
-    pub fileset: usize,
-    pub index: u32,
-}
-
 pub struct Request {
     pub file: Arc<OwnedFd>,
-    pub id: FileId,
+    pub entry: EntryId,
     pub offset: u64,
     pub bytes: usize,
     pub dsync: bool,
@@ -49,21 +37,13 @@ pub struct Request {
 /// A write that failed or stored too little.
 #[derive(Clone, Copy, Debug)]
 pub struct Failed {
-    pub id: FileId,
+    pub entry: EntryId,
     pub done: rustix::io::Result<usize>,
     pub wanted: usize,
 }
 
-struct PerFile {
-    fd: RawFd,
-    running: bool,
-    waiting: VecDeque<Request>,
-}
-
 struct State {
-    files: Vec<PerFile>,
-    /// Indices of files that have requests and no thread working on them.
-    ready: VecDeque<usize>,
+    requests: Queue<RawFd, Request>,
     threads: usize,
     idle: usize,
     quit: bool,
@@ -91,8 +71,7 @@ impl Pool {
     pub fn new(bytes_max: usize) -> Self {
         Self(Arc::new(Shared {
             state: Mutex::new(State {
-                files: Vec::new(),
-                ready: VecDeque::new(),
+                requests: Queue::default(),
                 threads: 0,
                 idle: 0,
                 quit: false,
@@ -122,25 +101,10 @@ impl Pool {
     /// # Errors
     /// When the first thread cannot be started.
     pub fn submit(&self, request: Request) -> std::io::Result<()> {
-        request.ticket.store(RUNNING, Ordering::Relaxed);
         let mut state = self.0.lock();
-        let fd = request.file.as_raw_fd();
-        let known = state.files.iter().position(|file| file.fd == fd);
-        let at = known.unwrap_or_else(|| {
-            state.files.push(PerFile {
-                fd,
-                running: false,
-                waiting: VecDeque::new(),
-            });
-            state.files.len() - 1
-        });
-        let file = &mut state.files[at];
-        file.waiting.push_back(request);
-        if file.running || file.waiting.len() > 1 {
-            // The thread that works on this file, or will, does this request, too.
+        if !state.requests.add(request.file.as_raw_fd(), request) {
             return Ok(());
         }
-        state.ready.push_back(at);
         if state.idle == 0 && state.threads < THREADS_MAX {
             let shared = Arc::clone(&self.0);
             let spawned = thread::Builder::new()
@@ -161,10 +125,9 @@ impl Pool {
         Ok(())
     }
 
-    /// Waits until `enough` of the caller's writes have ended; false if it gave up.
-    pub fn wait(&self, mut enough: impl FnMut() -> bool, give_up: impl FnMut() -> bool) -> bool {
-        let met = || enough().then_some(());
-        self.0.ended.until(met, give_up).is_some()
+    /// Returns where threads wait for their writes to end.
+    pub fn ended(&self) -> &Park {
+        &self.0.ended
     }
 
     pub fn failed(&self) -> Option<Failed> {
@@ -176,7 +139,7 @@ impl Pool {
     pub fn end(&self) -> Recorder {
         let mut state = self.0.lock();
         state.quit = true;
-        state.ready.clear();
+        state.requests.clear();
         let handles = std::mem::take(&mut state.handles);
         drop(state);
         self.0.work.notify_all();
@@ -189,11 +152,6 @@ impl Pool {
     }
 }
 
-/// Tells whether the write of this ticket has ended.
-pub fn ended(ticket: &Ticket) -> bool {
-    ticket.load(Ordering::Acquire) == DONE
-}
-
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -203,21 +161,18 @@ impl Shared {
         let schedule = self.schedule.get().copied();
         let mut state = self.lock();
         loop {
-            while state.ready.is_empty() && !state.quit {
+            let Some((at, request)) = state.requests.take() else {
+                if state.quit {
+                    return;
+                }
                 state.idle += 1;
                 state = self
                     .work
                     .wait(state)
                     .unwrap_or_else(PoisonError::into_inner);
                 state.idle -= 1;
-            }
-            let Some(at) = state.ready.pop_front() else {
-                return;
-            };
-            let Some(request) = state.files[at].waiting.pop_front() else {
                 continue;
             };
-            state.files[at].running = true;
             drop(state);
 
             let begin_ns = now_ns();
@@ -229,21 +184,16 @@ impl Shared {
             state = self.lock();
             if done != Ok(request.bytes) {
                 state.failed.get_or_insert(Failed {
-                    id: request.id,
+                    entry: request.entry,
                     done,
                     wanted: request.bytes,
                 });
             } else if request.dsync && schedule.is_some_and(|it| it.measures(end_ns)) {
                 state.synced.record(end_ns - begin_ns);
             }
-            request.ticket.swap(DONE, Ordering::SeqCst);
+            request.ticket.swap(false, Ordering::SeqCst);
             self.ended.wake();
-            let file = &mut state.files[at];
-            file.running = false;
-            // Behind the files that were ready before, as the library queues them.
-            if !file.waiting.is_empty() && !state.quit {
-                state.ready.push_back(at);
-            }
+            state.requests.ended(at);
         }
     }
 }

@@ -1,27 +1,28 @@
 //! Draws values: fixed numbers and random variables.
 
-use luc_wml::plan::{Bounds, Distribution, Random, RandomSource, Randvar, TableRow, Value};
+use std::sync::Arc;
+
+use luc_wml::plan::{Bounds, Distribution, Plan, RandomSource, Randvar, TableRow, Value};
 
 use super::random::{Generator, Lcg48, floor};
 
 /// A thread's generator with the state of the random variables that have their own.
-pub struct Draws<'p> {
+pub struct Draws {
     /// The thread's generator.
     pub generator: Generator,
-    randoms: &'p [Random],
+    plan: Arc<Plan>,
     own: Vec<Lcg48>,
 }
 
-impl<'p> Draws<'p> {
+impl Draws {
     /// `thread` separates the streams of variables that have their own seed: thread 0, which
     /// prepares, uses the seed as given.
-    pub fn new(generator: Generator, randoms: &'p [Random], thread: u64) -> Self {
-        let own = randoms
-            .iter()
-            .map(|random| Lcg48(seed_of(&random.distribution).wrapping_add(thread)));
+    pub fn new(generator: Generator, plan: &Arc<Plan>, thread: u64) -> Self {
+        let randoms = plan.randoms.iter();
+        let own = randoms.map(|random| Lcg48(seed_of(&random.distribution).wrapping_add(thread)));
         Self {
             generator,
-            randoms,
+            plan: Arc::clone(plan),
             own: own.collect(),
         }
     }
@@ -39,7 +40,7 @@ impl<'p> Draws<'p> {
         match value {
             Value::Fixed(value) => value as f64,
             Value::Random(id) => {
-                let distribution = &self.randoms[id.0].distribution;
+                let distribution = &self.plan.randoms[id.0].distribution;
                 draw(distribution, &mut self.generator, &mut self.own[id.0])
             }
         }
@@ -50,7 +51,7 @@ impl<'p> Draws<'p> {
         match value {
             Value::Fixed(value) => value as f64,
             Value::Random(id) => {
-                let randvar = randvar(&self.randoms[id.0].distribution);
+                let randvar = randvar(&self.plan.randoms[id.0].distribution);
                 randvar.map_or(0.0, |randvar| randvar.mean)
             }
         }
@@ -61,7 +62,7 @@ impl<'p> Draws<'p> {
         let Value::Random(id) = value else {
             return mean;
         };
-        let mut distribution = self.randoms[id.0].distribution.clone();
+        let mut distribution = self.plan.randoms[id.0].distribution.clone();
         match &mut distribution {
             Distribution::Uniform(randvar)
             | Distribution::Gamma { randvar, .. }

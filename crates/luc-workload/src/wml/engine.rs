@@ -6,22 +6,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use luc_wml::plan::{Flowop, Op, Plan, Thread, Value};
 
-use super::aio::Pool;
 use super::draw::Draws;
 use super::fileset::LiveFileset;
 use super::halt::Flow;
-use super::options::AioWait;
+use super::options::{AioWait, WmlOptions};
 use super::sync::{Events, Gate, Semaphore};
-use crate::dir::Dir;
-use crate::{Result, Stop, WorkloadError};
+use crate::{Result, WorkloadError};
 
-pub struct Engine<'p> {
-    pub plan: &'p Plan,
-    pub filesets: Vec<LiveFileset<'p>>,
-    /// The run's directory.
-    pub root: Dir,
-    pub semaphores: Vec<Semaphore>,
-    pub gates: Vec<Gate>,
+pub struct Engine<W> {
+    pub plan: Arc<Plan>,
+    pub filesets: Vec<LiveFileset<W>>,
+    pub semaphores: Vec<Semaphore<W>>,
+    pub gates: Vec<Gate<W>>,
     pub events: Events,
     /// Counts per thread, if a flowop asks for the sum.
     pub totals: Option<Vec<Totals>>,
@@ -30,7 +26,7 @@ pub struct Engine<'p> {
     /// Whether fsync and synchronous writes are left out.
     pub no_fsync: bool,
     pub aio_wait: AioWait,
-    /// Whether the run ended early without an error.
+    /// Whether the run ended early.
     pub finished: AtomicBool,
 }
 
@@ -44,29 +40,79 @@ pub struct Totals {
     pub transfer_bytes: AtomicU64,
 }
 
-impl Engine<'_> {
+impl<W: Default> Engine<W> {
+    pub fn new(
+        plan: &Arc<Plan>,
+        filesets: Vec<LiveFileset<W>>,
+        program: &Program,
+        options: &WmlOptions,
+    ) -> Self {
+        let of_all = plan.processes.iter().flat_map(|process| &process.threads);
+        let mut flowops = of_all.flat_map(Thread::all_flowops);
+        let is_summed = flowops.any(|flowop| flowop.op.limit_target() == Some(&None));
+        let totals = || program.jobs.iter().map(|_| Totals::default()).collect();
+        let high_waters = program.high_waters.iter();
+        Self {
+            plan: Arc::clone(plan),
+            filesets,
+            semaphores: high_waters.map(|high| Semaphore::new(*high)).collect(),
+            gates: (0..program.gates).map(|_| Gate::default()).collect(),
+            events: Events::default(),
+            totals: is_summed.then(totals),
+            budget: options.ops.map(|ops| (AtomicU64::new(0), ops)),
+            no_fsync: options.no_fsync,
+            aio_wait: options.aio_wait,
+            finished: AtomicBool::new(false),
+        }
+    }
+
     /// Returns the sum over all threads; 0 if no flowop asks for it.
     pub fn total(&self, part: impl Fn(&Totals) -> &AtomicU64) -> u64 {
         let all = self.totals.iter().flatten();
         all.map(|totals| part(totals).load(Ordering::Relaxed)).sum()
     }
+}
 
-    /// Ends the run for every thread, and wakes those that wait.
-    pub fn finish(&self, ended: &Stop) {
-        self.finished.store(true, Ordering::Relaxed);
-        ended.set();
-        self.wake();
+/// The threads of a run before they start, and the number of things that they share.
+pub struct Program {
+    pub jobs: Vec<Job>,
+    /// The high water of each semaphore.
+    pub high_waters: Vec<i64>,
+    pub gates: usize,
+}
+
+/// One thread, ready to run.
+pub struct Job {
+    pub place: Place,
+    pub bound: Vec<Bound>,
+    pub draws: Draws,
+    /// Size of its memory; 0 if that grows to the largest transfer.
+    pub memory_bytes: u64,
+}
+
+/// The place of a thread among all.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Number of the thread over all processes, from 0.
+    pub number: usize,
+    /// Number of the thread within its process, from 0.
+    pub within: u64,
+    /// Number of its process over all instances, from 0.
+    pub instance: usize,
+    /// Index of its process in the plan, of its thread there, and of that over all processes.
+    pub process: usize,
+    pub thread: usize,
+    pub kind: usize,
+}
+
+impl Place {
+    pub fn thread<'p>(&self, plan: &'p Plan) -> &'p Thread {
+        &plan.processes[self.process].threads[self.thread]
     }
 
-    /// Wakes waiting threads, so that they check whether the run has ended.
-    pub fn wake(&self) {
-        self.semaphores.iter().for_each(Semaphore::wake);
-        self.gates.iter().for_each(Gate::wake);
-        for fileset in &self.filesets {
-            for entries in [&fileset.files, &fileset.leaf_dirs, &fileset.dirs] {
-                entries.idle.wake();
-            }
-        }
+    /// Returns the thread's steps, each with its values.
+    pub fn steps<'p>(&self, plan: &'p Plan, bound: Vec<Bound>) -> Vec<Step<'p>> {
+        steps(&self.thread(plan).flowops, &mut bound.into_iter(), &mut 0)
     }
 }
 
@@ -88,18 +134,6 @@ impl Step<'_> {
     pub fn refused<T>(&self, why: impl Into<String>) -> Flow<T> {
         Err(WorkloadError::flowop(self.flowop, why).into())
     }
-}
-
-/// One thread of the run before it starts.
-#[derive(Clone)]
-pub struct Place<'p> {
-    /// Number of the thread over all processes, from 0.
-    pub number: usize,
-    /// Number of the thread within its process, from 0.
-    pub within: usize,
-    pub nice: i32,
-    pub thread: &'p Thread,
-    pub pool: Option<Arc<Pool>>,
 }
 
 /// Returns a semaphore's value as signed; more than 2^31 would be a mistake and could overflow.
@@ -143,7 +177,7 @@ impl Compiler {
     /// If a high water is too large for a semaphore.
     pub fn new<'p>(
         threads: impl Iterator<Item = &'p Thread>,
-        draws: &mut Draws<'_>,
+        draws: &mut Draws,
     ) -> Result<(Self, Vec<i64>, usize)> {
         let mut semaphore_ids: HashMap<_, Vec<usize>> = HashMap::new();
         let mut gate_ids: HashMap<_, Vec<usize>> = HashMap::new();
@@ -179,14 +213,14 @@ impl Compiler {
     ///
     /// # Errors
     /// If a flowop's target does not exist.
-    pub fn bind(&mut self, thread: &Thread, draws: &mut Draws<'_>) -> Result<Vec<Bound>> {
+    pub fn bind(&mut self, thread: &Thread, draws: &mut Draws) -> Result<Vec<Bound>> {
         let flowops = thread.all_flowops();
         let names: Vec<&str> = flowops.iter().map(|flowop| flowop.name.as_str()).collect();
         let bind = |flowop: &&Flowop| self.one(flowop, &names, draws);
         flowops.iter().map(bind).collect()
     }
 
-    fn one(&mut self, flowop: &Flowop, names: &[&str], draws: &mut Draws<'_>) -> Result<Bound> {
+    fn one(&mut self, flowop: &Flowop, names: &[&str], draws: &mut Draws) -> Result<Bound> {
         let mut bound = Bound::default();
         match &flowop.op {
             Op::SemBlock { .. } => bound.own = advance(&mut self.semaphores),
@@ -205,19 +239,10 @@ impl Compiler {
         bound.constant = constant(&flowop.op).map_or(0, |value| draws.whole(value));
         Ok(bound)
     }
-
-    pub fn steps<'p>(
-        &mut self,
-        thread: &'p Thread,
-        draws: &mut Draws<'_>,
-    ) -> Result<Vec<Step<'p>>> {
-        let mut bound = self.bind(thread, draws)?.into_iter();
-        Ok(steps(&thread.flowops, &mut bound, &mut 0))
-    }
 }
 
 /// Returns the steps of flowops, each with its values.
-pub fn steps<'p>(
+fn steps<'p>(
     flowops: &'p [Flowop],
     bound: &mut std::vec::IntoIter<Bound>,
     stats: &mut usize,

@@ -8,13 +8,13 @@ use super::rotor::{Entries, Want};
 use super::tree::{DirId, Leaf, Tree};
 use crate::dir::set_digits;
 
-pub struct LiveFileset<'p> {
-    pub plan: &'p Fileset,
+pub struct LiveFileset<W> {
+    pub plan: Fileset,
     pub tree: Tree,
-    pub files: Entries,
-    pub leaf_dirs: Entries,
+    pub files: Entries<W>,
+    pub leaf_dirs: Entries<W>,
     /// The state of its directories, which always exist.
-    pub dirs: Entries,
+    pub dirs: Entries<W>,
     /// Number of files that existed before the run.
     pub preallocated: u64,
     /// Path of each directory, relative to the run's directory.
@@ -28,9 +28,9 @@ pub enum Kind {
     LeafDir,
 }
 
-impl<'p> LiveFileset<'p> {
+impl<W: Default> LiveFileset<W> {
     /// Makes a fileset in which only the directories count as existing.
-    pub fn new(plan: &'p Fileset, tree: Tree) -> Self {
+    pub fn new(plan: &Fileset, tree: Tree) -> Self {
         let dirs = Entries::new(tree.dirs.len());
         let mut paths: Vec<CString> = Vec::with_capacity(tree.dirs.len());
         for (id, dir) in (0_u32..).zip(&tree.dirs) {
@@ -49,7 +49,7 @@ impl<'p> LiveFileset<'p> {
             paths.push(CString::new(path).unwrap_or_default());
         }
         Self {
-            plan,
+            plan: plan.clone(),
             files: Entries::new(tree.files.len()),
             leaf_dirs: Entries::new(tree.leaf_dirs.len()),
             dirs,
@@ -59,7 +59,7 @@ impl<'p> LiveFileset<'p> {
         }
     }
 
-    pub fn entries(&self, kind: Kind) -> &Entries {
+    pub fn entries(&self, kind: Kind) -> &Entries<W> {
         match kind {
             Kind::File => &self.files,
             Kind::LeafDir => &self.leaf_dirs,

@@ -5,12 +5,10 @@ use std::sync::Arc;
 
 use luc_wml::plan::{Flowop, Op, Plan, Process, Thread, Value};
 
-use super::aio::Pool;
 use super::draw::Draws;
-use super::engine::{Compiler, Place, Step, Totals};
+use super::engine::{Compiler, Job, Place, Program};
 use super::options::WmlOptions;
 use super::random::Generator;
-use super::worker::{Memory, Own};
 use crate::{Result, WorkloadError};
 
 /// Slots that `opennext` goes through.
@@ -18,43 +16,88 @@ const ROTATED: u64 = 128;
 /// Most bytes of one asynchronous write whose size is drawn.
 const AIO_DRAWN_MAX: u64 = 64 << 20;
 
-/// One thread, ready to run.
-pub struct Job<'p> {
-    pub steps: Vec<Step<'p>>,
-    pub own: Own<'p>,
-}
-
-/// Lists the threads of all processes. A process with asynchronous writes gets a pool for them.
-pub fn places(plan: &Plan) -> Result<Vec<Place<'_>>> {
-    let mut places = Vec::new();
-    for process in &plan.processes {
-        let aio_bytes = aio_bytes(process)?;
-        for _ in 0..process.instances {
-            let pool = aio_bytes.map(|bytes| Arc::new(Pool::new(bytes)));
-            let mut within = 0;
-            for thread in &process.threads {
-                for _ in 0..thread.instances {
-                    places.push(Place {
-                        number: places.len(),
-                        within,
-                        nice: process.nice,
-                        thread,
-                        pool: pool.clone(),
-                    });
-                    within += 1;
-                }
-            }
-        }
-    }
+/// Makes the threads of all processes. Their draws are separate from those for the files, so that
+/// mistakes that show only in the whole program are found before anything is written.
+///
+/// # Errors
+/// If there are no threads, or one asks for something that cannot be done.
+pub fn program(plan: &Arc<Plan>, options: &WmlOptions) -> Result<Program> {
+    let places = places(plan);
     if places.is_empty() {
         let why = "it has no threads to run".into();
         return Err(WorkloadError::Plan { why });
     }
-    Ok(places)
+    let mut once = draws(plan, options, 0, 0);
+    let threads = places.iter().map(|place| place.thread(plan));
+    let (mut compiler, high_waters, gates) = Compiler::new(threads, &mut once)?;
+    let job = |place: Place| {
+        let thread = place.thread(plan);
+        let bound = compiler.bind(thread, &mut once)?;
+        let mut draws = draws(plan, options, place.number as u64 + 1, place.within);
+        let bytes = draws.whole(thread.memory_bytes);
+        // This is address space only: unused memory costs nothing.
+        if bytes > 1 << 40 {
+            let name = &thread.name;
+            return Err(WorkloadError::Plan {
+                why: format!("thread {name} has a memsize of {bytes} bytes; give at most 1t"),
+            });
+        }
+        Ok(Job {
+            place,
+            bound,
+            draws,
+            memory_bytes: bytes,
+        })
+    };
+    Ok(Program {
+        jobs: places.into_iter().map(job).collect::<Result<_>>()?,
+        high_waters,
+        gates,
+    })
 }
 
-/// Returns the size of the largest asynchronous write of a process, if it has any.
-fn aio_bytes(process: &Process) -> Result<Option<usize>> {
+/// Lists the threads of all processes.
+fn places(plan: &Plan) -> Vec<Place> {
+    let mut places = Vec::new();
+    let (mut instance, mut kinds) = (0, 0);
+    for (process, it) in plan.processes.iter().enumerate() {
+        for _ in 0..it.instances {
+            let mut within = 0;
+            for (thread, it) in it.threads.iter().enumerate() {
+                for _ in 0..it.instances {
+                    places.push(Place {
+                        number: places.len(),
+                        within,
+                        instance,
+                        process,
+                        thread,
+                        kind: kinds + thread,
+                    });
+                    within += 1;
+                }
+            }
+            instance += 1;
+        }
+        kinds += it.threads.len();
+    }
+    places
+}
+
+/// Returns for each process, over all instances, the size of its largest asynchronous write if it
+/// has any.
+///
+/// # Errors
+/// If one is too large.
+pub fn aio_bytes(plan: &Plan) -> Result<Vec<Option<usize>>> {
+    let mut all = Vec::new();
+    for process in &plan.processes {
+        let bytes = aio_bytes_of(process)?;
+        all.extend((0..process.instances).map(|_| bytes));
+    }
+    Ok(all)
+}
+
+fn aio_bytes_of(process: &Process) -> Result<Option<usize>> {
     let mut most = None;
     for flowop in process.threads.iter().flat_map(Thread::all_flowops) {
         if let Op::AioWrite(transfer) = &flowop.op {
@@ -72,44 +115,14 @@ fn aio_bytes(process: &Process) -> Result<Option<usize>> {
     Ok(most.and_then(|bytes| usize::try_from(bytes).ok()))
 }
 
-pub fn jobs<'p>(
-    plan: &'p Plan,
-    places: Vec<Place<'p>>,
-    options: &WmlOptions,
-    compiler: &mut Compiler,
-    once: &mut Draws<'_>,
-) -> Result<Vec<Job<'p>>> {
-    let mut jobs = Vec::with_capacity(places.len());
-    for place in places {
-        let steps = compiler.steps(place.thread, once)?;
-        let number = place.number as u64 + 1;
-        let generator = generator(options, number, place.within as u64);
-        let mut draws = Draws::new(generator, &plan.randoms, number);
-        let bytes = draws.whole(place.thread.memory_bytes);
-        // This is address space only: unused memory costs nothing.
-        if bytes > 1 << 40 {
-            let name = &place.thread.name;
-            return Err(WorkloadError::Plan {
-                why: format!("thread {name} has a memsize of {bytes} bytes; give at most 1t"),
-            });
-        }
-        let memory = Memory {
-            bytes: vec![0; usize::try_from(bytes).unwrap_or(0)],
-            fixed: bytes > 0,
-        };
-        let own = Own::new(place, draws, memory);
-        jobs.push(Job { steps, own });
-    }
-    Ok(jobs)
-}
-
-/// Returns a thread's generator; thread 0 is the preparation.
-pub fn generator(options: &WmlOptions, thread: u64, within_process: u64) -> Generator {
-    if options.filebench_generator {
-        Generator::filebench(within_process)
+/// Returns a thread's draws; thread 0 is the preparation.
+pub fn draws(plan: &Arc<Plan>, options: &WmlOptions, thread: u64, within: u64) -> Draws {
+    let generator = if options.filebench_generator {
+        Generator::filebench(within)
     } else {
         Generator::own(options.seed, thread)
-    }
+    };
+    Draws::new(generator, plan, thread)
 }
 
 /// Returns the most files that a thread has open.
@@ -127,12 +140,4 @@ pub fn descriptors(thread: &Thread) -> u64 {
     }
     // One more for a directory being listed.
     fds.len() as u64 + if rotates { ROTATED } else { 0 } + 1
-}
-
-/// Makes the counts of each thread if a flowop asks for the sum over all threads.
-pub fn totals(plan: &Plan, threads: usize) -> Option<Vec<Totals>> {
-    let of_all = plan.processes.iter().flat_map(|process| &process.threads);
-    let mut flowops = of_all.flat_map(Thread::all_flowops);
-    let wanted = flowops.any(|flowop| flowop.op.limit_target() == Some(&None));
-    wanted.then(|| (0..threads).map(|_| Totals::default()).collect())
 }

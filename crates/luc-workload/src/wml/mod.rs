@@ -27,16 +27,19 @@ mod ops_io;
 mod options;
 mod park;
 mod prepare;
+mod queue;
 mod random;
+mod real;
 mod report;
 mod rotor;
 mod run;
 mod stats;
 mod sync;
+mod system;
 #[cfg(test)]
 mod tests;
+mod thread;
 mod tree;
-mod worker;
 
 pub use chosen::{Chosen, NoPreset};
 pub use options::{AioWait, WmlOptions};
@@ -44,19 +47,16 @@ pub use prepare::Say;
 pub use report::{FilesetResult, FlowopResult, WmlResult};
 pub use run::run;
 
-/// The parts of the engine that make no system calls: the simulator runs plans with them.
+/// The engine without the real system, for plans on another [`System`](parts::System).
 pub mod parts {
     pub use super::aio::THREADS_MAX;
-    pub use super::draw::Draws;
-    pub use super::engine::{Bound, Compiler, Step, signed, steps};
-    pub use super::fileset::{Kind, LiveFileset};
-    pub use super::jobs::generator;
-    pub use super::ops_files::place;
+    pub use super::engine::{Engine, Job};
+    pub use super::fileset::Kind;
+    pub use super::halt::{Flow, Halt};
+    pub use super::jobs::{aio_bytes, draws, program};
     pub use super::prepare::lay_out;
-    pub use super::random::Generator;
-    pub use super::rotor::{Becomes, Entries, Pick, Want};
-    pub use super::run::{Timing, timing};
-    pub use super::stats::Stats;
-    pub use super::tree::{Leaf, Tree};
-    pub use super::worker::{ROTATE_FROM, SLOTS};
+    pub use super::queue::Queue;
+    pub use super::run::timing;
+    pub use super::system::{Chunk, Counted, EntryId, Position, System, Ticket, Work};
+    pub use super::thread::Thread;
 }

@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use luc_wml::plan::{Fileset, Plan};
+use luc_wml::plan::Plan;
 use rustix::fs::OFlags;
 
 use super::draw::Draws;
 use super::fileset::{Kind, LiveFileset, PathBuffer};
+use super::park::Park;
 use super::tree::Tree;
 use crate::dir::Dir;
 use crate::{Result, Stop};
@@ -23,44 +24,51 @@ const RAND_MAX: u64 = 0x7fff_ffff;
 /// A callback for each step that begins, with the step's length if it is known.
 pub type Say<'a> = dyn FnMut(&str, Option<Duration>) + 'a;
 
+type Live = LiveFileset<Park>;
+
 /// Draws all filesets and makes their directories and files. If `stop` is raised, it returns with
 /// the filesets incomplete.
-///
-/// Filebench goes through its filesets from the one defined last, so the draws here do, too.
-pub fn prepare<'p>(
-    plan: &'p Plan,
-    draws: &mut Draws<'_>,
+pub fn prepare(
+    plan: &Plan,
+    draws: &mut Draws,
     root: &Dir,
     stop: &Stop,
     say: &mut Say<'_>,
-) -> Result<Vec<LiveFileset<'p>>> {
+) -> Result<Vec<Live>> {
+    lay_out(plan, draws, |live: &Live, files, leaf_dirs| {
+        say(&format!("preparing fileset {}", live.plan.name), None);
+        make_dirs(live, root)?;
+        make_files(live, files, root, stop)?;
+        make_leaf_dirs(live, leaf_dirs, root)
+    })
+}
+
+/// Draws all filesets; `make` gets each with the files and leaf directories to make, in order.
+///
+/// Filebench goes through its filesets from the one defined last, so the draws here do, too.
+///
+/// # Errors
+/// If a tree cannot be laid out, or the first error of `make`.
+pub fn lay_out<W: Default>(
+    plan: &Plan,
+    draws: &mut Draws,
+    mut make: impl FnMut(&LiveFileset<W>, &[u32], &[u32]) -> Result<()>,
+) -> Result<Vec<LiveFileset<W>>> {
     let mut all = Vec::with_capacity(plan.filesets.len());
     for fileset in plan.filesets.iter().rev() {
-        say(&format!("preparing fileset {}", fileset.name), None);
-        let (live, files, leaf_dirs) = lay_out(fileset, draws)?;
-        make_dirs(&live, root)?;
-        make_files(&live, &files, root, stop)?;
-        make_leaf_dirs(&live, &leaf_dirs, root)?;
+        let tree = Tree::draw(fileset, draws)?;
+        let mut live = LiveFileset::new(fileset, tree);
+        let (files, leaf_dirs) = choose(&mut live, draws);
+        make(&live, &files, &leaf_dirs)?;
         all.push(live);
     }
     all.reverse();
     Ok(all)
 }
 
-/// Draws a fileset: its tree, and the files and leaf directories to make, in order.
-pub fn lay_out<'p>(
-    fileset: &'p Fileset,
-    draws: &mut Draws<'_>,
-) -> Result<(LiveFileset<'p>, Vec<u32>, Vec<u32>)> {
-    let tree = Tree::draw(fileset, draws)?;
-    let mut live = LiveFileset::new(fileset, tree);
-    let (files, leaf_dirs) = choose(&mut live, draws);
-    Ok((live, files, leaf_dirs))
-}
-
 /// Decides which entries exist and in which order they are made. Filebench picks entries at random,
 /// to scatter them, and draws for each whether it exists.
-fn choose(live: &mut LiveFileset<'_>, draws: &mut Draws<'_>) -> (Vec<u32>, Vec<u32>) {
+fn choose<W: Default>(live: &mut LiveFileset<W>, draws: &mut Draws) -> (Vec<u32>, Vec<u32>) {
     let percent = draws.whole(live.plan.prealloc_percent).min(100);
     let missing = RAND_MAX * (100 - percent) / 100;
     let mut files = order(live.files.count(), draws, |drawn| {
@@ -78,7 +86,7 @@ fn choose(live: &mut LiveFileset<'_>, draws: &mut Draws<'_>) -> (Vec<u32>, Vec<u
     (files, leaf_dirs)
 }
 
-fn order(count: usize, draws: &mut Draws<'_>, exists: impl Fn(u64) -> bool) -> Vec<u32> {
+fn order(count: usize, draws: &mut Draws, exists: impl Fn(u64) -> bool) -> Vec<u32> {
     let mut free = Free::new(count);
     let mut chosen = Vec::with_capacity(count);
     while let Some(index) = free.take(draws.generator.scaled(count as u64, 0)) {
@@ -131,7 +139,7 @@ impl Free {
 }
 
 /// Makes the directories from the one drawn last, each after its parents: Filebench's order.
-fn make_dirs(live: &LiveFileset<'_>, root: &Dir) -> Result<()> {
+fn make_dirs(live: &Live, root: &Dir) -> Result<()> {
     let mut made = vec![false; live.tree.dirs.len()];
     let mut way = Vec::new();
     for last in (0..live.tree.dirs.len()).rev() {
@@ -153,7 +161,7 @@ fn make_dirs(live: &LiveFileset<'_>, root: &Dir) -> Result<()> {
     Ok(())
 }
 
-fn make_files(live: &LiveFileset<'_>, order: &[u32], root: &Dir, stop: &Stop) -> Result<()> {
+fn make_files(live: &Live, order: &[u32], root: &Dir, stop: &Stop) -> Result<()> {
     let threads = if live.plan.parallel_alloc {
         THREADS.min(order.len())
     } else {
@@ -190,7 +198,7 @@ fn make_files(live: &LiveFileset<'_>, order: &[u32], root: &Dir, stop: &Stop) ->
 }
 
 fn make_file(
-    live: &LiveFileset<'_>,
+    live: &Live,
     index: u32,
     zeros: &[u8],
     path: &mut PathBuffer,
@@ -209,7 +217,7 @@ fn make_file(
     Ok(())
 }
 
-fn make_leaf_dirs(live: &LiveFileset<'_>, order: &[u32], root: &Dir) -> Result<()> {
+fn make_leaf_dirs(live: &Live, order: &[u32], root: &Dir) -> Result<()> {
     let mut path = PathBuffer::default();
     for &index in order {
         live.leaf_path(live.leaf(Kind::LeafDir, index), &mut path);

@@ -9,10 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::fileset::LiveFileset;
 use super::options::WmlOptions;
 use super::stats::Stats;
+use super::system::Counted;
 use crate::Latency;
 use crate::benchmark::{Figures, Found};
 use crate::rates::per_second;
 use crate::text::Lines;
+use luc_base::Recorder;
 
 const MIB: f64 = 1_048_576.0;
 
@@ -92,7 +94,7 @@ pub struct FlowopResult {
 }
 
 impl FilesetResult {
-    pub fn of(live: &LiveFileset<'_>) -> Self {
+    pub fn of<W: Default>(live: &LiveFileset<W>) -> Self {
         Self {
             name: live.plan.name.clone(),
             files: live.tree.files.len() as u64,
@@ -121,22 +123,29 @@ impl WmlResult {
         }
     }
 
-    /// Fills in the figures of a run that took `elapsed_ns`. Each thread comes with the counts of
-    /// its flowops, in the order of [`Thread::all_flowops`].
+    /// Fills in the figures of a run that took `elapsed_ns`, from the counts of each thread;
+    /// `written` holds the synchronous ones of the asynchronous writes.
     pub fn sum_up<'p, 's>(
         &mut self,
-        threads: impl Iterator<Item = (&'p Thread, &'s [Stats])>,
+        threads: impl Iterator<Item = (&'p Thread, &'s Counted)>,
+        written: &[Recorder],
         elapsed_ns: u64,
     ) {
         let mut sums = Sums::default();
-        for (thread, counts) in threads {
-            for (flowop, stats) in thread.all_flowops().into_iter().zip(counts) {
+        let (mut fsyncs, mut dsyncs) = (Vec::new(), Vec::from_iter(written));
+        for (thread, counted) in threads {
+            for (flowop, stats) in thread.all_flowops().into_iter().zip(&counted.stats) {
                 // A composite flowop has a place in the list, but does nothing itself.
                 if !matches!(flowop.op, Op::Composite(_)) {
                     sums.add(flowop, stats);
                 }
             }
+            fsyncs.push(&counted.fsync);
+            dsyncs.push(&counted.dsync);
+            self.loops += counted.loops;
         }
+        self.fsync = Recorder::merged(fsyncs);
+        self.dsync = Recorder::merged(dsyncs);
         sums.fill(self, elapsed_ns);
     }
 }

@@ -8,8 +8,6 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::park::Park;
-
 const EXISTS: u32 = 1;
 const BUSY: u32 = 2;
 /// One open of the entry: the count of opens lies above the flags.
@@ -44,17 +42,17 @@ pub enum Pick {
 }
 
 /// The entries of one kind (files, leaf directories) of a fileset.
-pub struct Entries {
+pub struct Entries<W> {
     states: Vec<AtomicU32>,
     /// One bit per entry, set if it exists.
     exist: Vec<AtomicU64>,
     next_existing: AtomicU32,
     next_missing: AtomicU32,
-    /// Threads wait here for a busy entry.
-    pub idle: Park,
+    /// Threads wait here for a busy entry; whoever calls [`Self::release`] wakes them.
+    pub idle: W,
 }
 
-impl Entries {
+impl<W: Default> Entries<W> {
     /// Makes `count` entries, none of which exists.
     pub fn new(count: usize) -> Self {
         Self {
@@ -62,7 +60,7 @@ impl Entries {
             exist: (0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
             next_existing: AtomicU32::new(0),
             next_missing: AtomicU32::new(0),
-            idle: Park::default(),
+            idle: W::default(),
         }
     }
 
@@ -130,7 +128,6 @@ impl Entries {
             word.fetch_and(!bit, Ordering::SeqCst);
         }
         state.swap(opens * OPEN_ONE + u32::from(exists), Ordering::SeqCst);
-        self.idle.wake();
     }
 
     pub fn opens(&self, index: u32) -> u32 {

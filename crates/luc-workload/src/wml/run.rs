@@ -1,19 +1,20 @@
 //! A run from its plan to its report.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use luc_wml::plan::{Action, Plan, Quit, RUN_DEFAULT_S, Thread};
+use luc_wml::plan::{Action, Plan, Quit, RUN_DEFAULT_S};
 use rustix::process::setpriority_process;
 
-use super::draw::Draws;
-use super::engine::{Compiler, Engine};
-use super::jobs::{Job, descriptors, generator, jobs, places, totals};
+use super::aio::Pool;
+use super::engine::{Engine, Job};
+use super::jobs::{aio_bytes, descriptors, draws, program};
 use super::options::WmlOptions;
 use super::prepare::{Say, prepare};
+use super::real::Host;
 use super::report::{FilesetResult, WmlResult};
-use super::sync::{Events, Gate, Semaphore};
-use super::worker::{Counted, Worker};
+use super::system::Counted;
 use crate::benchmark::Measured;
 use crate::clock::{NS_PER_S, now_ns, sleep_until};
 use crate::crew::{self, Shift, Window};
@@ -31,8 +32,8 @@ use luc_base::Recorder;
 /// The first system call that failed, with the file's name, or why the plan cannot run;
 /// files made so far are removed (unless they are to be kept). An interrupt through `stop` is not
 /// an error: the report then covers what was done so far and says so.
-pub fn run<'p>(
-    plan: &'p Plan,
+pub fn run(
+    plan: &Plan,
     source: &str,
     overrides: &[(String, String)],
     options: &WmlOptions,
@@ -42,26 +43,22 @@ pub fn run<'p>(
     names(plan)?;
     let timing = timing(plan)?;
     let window = timing.window(options);
-    let places = places(plan)?;
-    let open: u64 = places.iter().map(|place| descriptors(place.thread)).sum();
-    allow_descriptors(places.len(), open)?;
-    // Mistakes that show only in the whole program are found before anything is written. These
-    // draws are separate from those for the files.
-    let mut once = Draws::new(generator(options, 0, 0), &plan.randoms, 0);
-    let threads = places.iter().map(|place| place.thread);
-    let (mut compiler, high_waters, gates) = Compiler::new(threads, &mut once)?;
-    let jobs = jobs(plan, places, options, &mut compiler, &mut once)?;
+    let pools = aio_bytes(plan)?;
+    let plan = &Arc::new(plan.clone());
+    let program = program(plan, options)?;
+    let jobs = || program.jobs.iter();
+    let open = jobs().map(|job| descriptors(job.place.thread(plan))).sum();
+    allow_descriptors(jobs().len(), open)?;
 
     let mut scratch = Scratch::new(&options.dir, options.keep)?;
     if !options.settle {
         scratch.leave_unsettled();
     }
     let root = Dir::open(scratch.path())?;
-    let mut draws = Draws::new(generator(options, 0, 0), &plan.randoms, 0);
-    let filesets = prepare(plan, &mut draws, &root, stop, say)?;
+    let filesets = prepare(plan, &mut draws(plan, options, 0, 0), &root, stop, say)?;
     let mut result = WmlResult::new(source, overrides, options);
     result.filesets = filesets.iter().map(FilesetResult::of).collect();
-    result.threads = jobs.len() as u64;
+    result.threads = program.jobs.len() as u64;
     if timing.pause_s > 0 && !options.prepare_only {
         let pause = Duration::from_secs(timing.pause_s);
         say("waiting, as the file asks", Some(pause));
@@ -78,45 +75,43 @@ pub fn run<'p>(
         });
     }
 
-    let engine = Engine {
-        plan,
-        filesets,
+    let host = Host {
+        engine: Engine::new(plan, filesets, &program, options),
         root,
-        semaphores: high_waters.into_iter().map(Semaphore::new).collect(),
-        gates: (0..gates).map(|_| Gate::default()).collect(),
-        events: Events::new(),
-        totals: totals(plan, jobs.len()),
-        budget: options.ops.map(|ops| (AtomicU64::new(0), ops)),
-        no_fsync: options.no_fsync,
-        aio_wait: options.aio_wait,
-        finished: AtomicBool::new(false),
+        pools: pools
+            .into_iter()
+            .map(|bytes| bytes.map(Pool::new))
+            .collect(),
     };
     let length_ns = window
         .length_ns
         .map(|ns| ns.saturating_add(window.warmup_ns));
     let length = length_ns.map(Duration::from_nanos);
-    say(&format!("running {} threads", jobs.len()), length);
-    let pools = jobs.iter().filter(|job| job.own.place.within == 0);
-    let pools: Vec<_> = pools.filter_map(|job| job.own.place.pool.clone()).collect();
-    let running = AtomicUsize::new(jobs.len());
-    let body = |job: Job<'p>, shift: Shift<'_>| {
-        let thread = job.own.place.thread;
-        let counted = one(&engine, job, shift);
+    let threads = program.jobs.len();
+    say(&format!("running {threads} threads"), length);
+    let running = AtomicUsize::new(threads);
+    let body = |job: Job, shift: Shift<'_>| {
+        let thread = job.place.thread(plan);
+        let counted = one(&host, job, shift);
         // The last thread ends the run.
         if running.fetch_sub(1, Ordering::AcqRel) == 1 && now_ns() < shift.until_ns {
-            engine.finish(shift.ended);
+            host.finish(shift.ended);
         }
         counted.map(|counted| (thread, counted))
     };
-    let ran = crew::run(jobs, window, &scratch, stop, body);
+    let ran = crew::run(program.jobs, window, &scratch, stop, body);
     // After an error, too: nothing may still be writing when the files are removed.
-    let written: Vec<Recorder> = pools.iter().map(|pool| pool.end()).collect();
+    let written: Vec<Recorder> = host.pools.iter().flatten().map(Pool::end).collect();
     let mut ran = ran?;
     scratch.remove()?;
     let interrupted = ran.cut_short;
-    ran.cut_short |= engine.finished.load(Ordering::Relaxed);
+    ran.cut_short |= host.engine.finished.load(Ordering::Relaxed);
     let elapsed_ns = ran.elapsed_ns(|(_, counted)| counted.last_ns);
-    sum_up(&mut result, &ran.results, &written, elapsed_ns);
+    let counted = ran
+        .results
+        .iter()
+        .map(|(thread, counted)| (*thread, counted));
+    result.sum_up(counted, &written, elapsed_ns);
     Ok(Measured {
         found: result,
         elapsed_ns,
@@ -125,41 +120,23 @@ pub fn run<'p>(
     })
 }
 
-/// Fills in the figures; `written` holds the synchronous writes of the processes' asynchronous
-/// writers.
-fn sum_up(
-    result: &mut WmlResult,
-    threads: &[(&Thread, Counted)],
-    written: &[Recorder],
-    elapsed_ns: u64,
-) {
-    let counts = threads.iter();
-    result.sum_up(
-        counts.map(|(thread, counted)| (*thread, counted.stats.as_slice())),
-        elapsed_ns,
-    );
-    result.loops = threads.iter().map(|(_, counted)| counted.loops).sum();
-    result.fsync = Recorder::merged(threads.iter().map(|(_, counted)| &counted.fsync));
-    let direct = threads.iter().map(|(_, counted)| &counted.dsync);
-    result.dsync = Recorder::merged(direct.chain(written));
-}
-
-fn one(engine: &Engine<'_>, job: Job<'_>, shift: Shift<'_>) -> Result<Counted> {
-    let Job { mut steps, own } = job;
-    if own.place.nice != 0 {
-        setpriority_process(None, own.place.nice).map_err(|errno| {
+fn one(host: &Host, job: Job, shift: Shift<'_>) -> Result<Counted> {
+    let plan = &host.engine.plan;
+    let nice = plan.processes[job.place.process].nice;
+    if nice != 0 {
+        setpriority_process(None, nice).map_err(|errno| {
             WorkloadError::call("set the priority (nice) of", "a thread", errno)
         })?;
     }
-    if let Some(priority) = own.place.thread.io_priority {
+    if let Some(priority) = job.place.thread(plan).io_priority {
         set_io_priority(priority)
             .map_err(|source| WorkloadError::call("set the I/O priority of", "a thread", source))?;
     }
-    engine.events.start(shift.start_ns);
-    if let Some(pool) = &own.place.pool {
+    host.engine.events.start(shift.start_ns);
+    if let Some(pool) = &host.pools[job.place.instance] {
         pool.begin(*shift);
     }
-    Worker::new(engine, own, shift).run(&mut steps)
+    host.run(job, shift)
 }
 
 /// Sets the I/O priority of the calling thread, in the kernel's encoding.

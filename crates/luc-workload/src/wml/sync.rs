@@ -2,69 +2,64 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use super::park::Park;
-use crate::clock::{NS_PER_S, now_ns};
+use super::halt::Flow;
+use super::system::{System, Work};
+use crate::clock::NS_PER_S;
 
 /// The two semaphores of one `semblock`: posts wait while the high-water one is used up; the
 /// blocker waits for enough posts on the low-water one.
-pub struct Semaphore {
+pub struct Semaphore<W> {
     low: AtomicI64,
     high: AtomicI64,
     /// Posts that the blocker waits for; `i64::MAX` while it does not wait.
     wanted: AtomicI64,
-    posted: Park,
-    drained: Park,
+    pub posted: W,
+    pub drained: W,
 }
 
-impl Semaphore {
+impl<W: Default> Semaphore<W> {
     /// Makes a semaphore that allows `high_water` posts before the first block.
     pub fn new(high_water: i64) -> Self {
         Self {
             low: AtomicI64::new(0),
             high: AtomicI64::new(high_water),
             wanted: AtomicI64::new(i64::MAX),
-            posted: Park::default(),
-            drained: Park::default(),
+            posted: W::default(),
+            drained: W::default(),
         }
     }
 
-    /// Allows `value` more posts, then waits for as many. False if it gave up.
-    pub fn block(&self, value: i64, give_up: impl FnMut() -> bool) -> bool {
+    /// Allows `value` more posts, then waits for as many.
+    pub async fn block(&self, value: i64, system: &impl System<Waiters = W>) -> Flow {
         self.high.fetch_add(value, Ordering::SeqCst);
-        self.drained.wake();
+        system.wake(&self.drained).await;
         if take(&self.low, value) {
-            return true;
+            return Ok(());
         }
         self.wanted.store(value, Ordering::SeqCst);
-        let got = self
-            .posted
-            .until(|| take(&self.low, value).then_some(()), give_up);
+        let attempt = || take(&self.low, value).then_some(());
+        let got = system.until(&self.posted, attempt).await;
         self.wanted.store(i64::MAX, Ordering::SeqCst);
-        got.is_some()
+        got
     }
 
-    /// Posts `value`, with `blocking` only once the high-water semaphore allows it. False if it
-    /// gave up before.
-    pub fn post(&self, value: i64, blocking: bool, give_up: impl FnMut() -> bool) -> bool {
-        if blocking && !take(&self.high, value) {
-            let allowed = self
-                .drained
-                .until(|| take(&self.high, value).then_some(()), give_up);
-            if allowed.is_none() {
-                return false;
-            }
+    /// Posts `value`, with `blocking` only once the high-water semaphore allows it.
+    pub async fn post(
+        &self,
+        value: i64,
+        blocking: bool,
+        system: &mut impl System<Waiters = W>,
+    ) -> Flow {
+        if blocking {
+            let attempt = || take(&self.high, value).then_some(());
+            system.until(&self.drained, attempt).await?;
         }
+        system.work(Work::Post).await;
         let low = self.low.fetch_add(value, Ordering::SeqCst) + value;
         if low >= self.wanted.load(Ordering::SeqCst) {
-            self.posted.wake();
+            system.wake(&self.posted).await;
         }
-        true
-    }
-
-    /// Wakes waiters, so that they check whether the run has ended.
-    pub fn wake(&self) {
-        self.posted.wake();
-        self.drained.wake();
+        Ok(())
     }
 
     #[cfg(test)]
@@ -87,27 +82,22 @@ fn take(level: &AtomicI64, value: i64) -> bool {
 
 /// A gate at which a `block` flowop waits for the next `wakeup`.
 #[derive(Default)]
-pub struct Gate {
+pub struct Gate<W> {
     wakeups: AtomicU64,
-    park: Park,
+    pub waiters: W,
 }
 
-impl Gate {
-    /// Waits for a wake-up; false if it gave up.
-    pub fn block(&self, give_up: impl FnMut() -> bool) -> bool {
+impl<W> Gate<W> {
+    /// Waits for a wake-up.
+    pub async fn block(&self, system: &impl System<Waiters = W>) -> Flow {
         let before = self.wakeups.load(Ordering::SeqCst);
         let woken = || (self.wakeups.load(Ordering::SeqCst) != before).then_some(());
-        self.park.until(woken, give_up).is_some()
+        system.until(&self.waiters, woken).await
     }
 
-    pub fn wakeup(&self) {
+    pub async fn wakeup(&self, system: &impl System<Waiters = W>) {
         self.wakeups.fetch_add(1, Ordering::SeqCst);
-        self.park.wake();
-    }
-
-    /// Wakes waiters, so that they check whether the run has ended.
-    pub fn wake(&self) {
-        self.park.wake();
+        system.wake(&self.waiters).await;
     }
 }
 
@@ -120,31 +110,22 @@ const EVENTS_KEPT_NS: u64 = 5 * NS_PER_S;
 /// Filebench has a thread that posts events ten periods at a time, and spins if the rate is zero.
 /// Here one number holds the moment of the last event that was taken. It moves on by one period per
 /// event, and lags behind the clock by at most five seconds.
+#[derive(Default)]
 pub struct Events {
     last_ns: AtomicU64,
 }
 
 impl Events {
-    /// Makes a generator; [`Events::start`] sets when its events begin.
-    pub fn new() -> Self {
-        Self {
-            last_ns: AtomicU64::new(0),
-        }
-    }
-
     /// Starts the events: none comes before this moment.
     pub fn start(&self, start_ns: u64) {
         self.last_ns.fetch_max(start_ns, Ordering::Relaxed);
     }
 
-    /// Takes `count` events at `rate_per_s`, and returns when the last of them is due.
-    pub fn take_ns(&self, count: u64, rate_per_s: u64) -> u64 {
-        if rate_per_s == 0 {
-            return 0;
-        }
-        let period = u128::from(count) * u128::from(NS_PER_S) / u128::from(rate_per_s);
+    /// Takes `count` events at `rate_per_s`, which is not 0; returns when the last of them is due.
+    pub fn take_ns(&self, count: u64, rate_per_s: u64, now_ns: u64) -> u64 {
+        let period = u128::from(count) * u128::from(NS_PER_S) / u128::from(rate_per_s.max(1));
         let period = u64::try_from(period).unwrap_or(u64::MAX);
-        let oldest = now_ns().saturating_sub(EVENTS_KEPT_NS);
+        let oldest = now_ns.saturating_sub(EVENTS_KEPT_NS);
         let mut last = self.last_ns.load(Ordering::Relaxed);
         loop {
             let next = last.max(oldest).saturating_add(period);

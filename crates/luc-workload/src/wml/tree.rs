@@ -44,7 +44,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    pub fn draw(fileset: &Fileset, draws: &mut Draws<'_>) -> Result<Self> {
+    pub fn draw(fileset: &Fileset, draws: &mut Draws) -> Result<Self> {
         let files = draws.whole(fileset.entries);
         let leaf_dirs = draws.whole(fileset.leaf_dirs);
         let mean_width = match fileset.dir_width {
@@ -72,16 +72,16 @@ impl Tree {
     }
 }
 
-struct Growth<'a, 'p> {
+struct Growth<'a> {
     fileset: &'a Fileset,
-    draws: &'a mut Draws<'p>,
+    draws: &'a mut Draws,
     files_wanted: u64,
     leaf_dirs_wanted: u64,
     mean_width: f64,
     tree: Tree,
 }
 
-impl Growth<'_, '_> {
+impl Growth<'_> {
     fn grow(&mut self, parent: Option<DirId>, serial: u32, depth: u32) -> Result<()> {
         let depth = depth + 1;
         let id = index(self.tree.dirs.len(), &self.fileset.name)?;

@@ -1,20 +1,22 @@
 //! `luc-lab bench run`: workload files in Filebench's language.
 //!
-//! The engine's own parts decide what a thread does next: random numbers, rotors of filesets, the
-//! layout of trees, and what flowops share. This module makes its calls, as operations of a
-//! simulated task. Data that is read is in memory; the files are on the disk when the run begins.
+//! The engine decides what a thread does next; here are the system that its calls go to, as
+//! operations of a simulated task, and the run around it. Data that is read is in memory; the files
+//! are on the disk when the run begins.
 
-mod pool;
-mod shared;
-mod thread;
+mod simulated;
+mod world;
 mod writer;
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
 use luc_wml::plan::{self, Io, Op};
-use luc_workload::wml::parts::{Compiler, Draws, THREADS_MAX, Timing, generator, lay_out, timing};
+use luc_workload::wml::parts::{
+    Counted, Engine, THREADS_MAX, aio_bytes, draws, lay_out, program, timing,
+};
 use luc_workload::wml::{FilesetResult, WmlOptions, WmlResult};
-use luc_workload::{Outcome, WorkloadError};
+use luc_workload::{Outcome, Recorder, WorkloadError};
 
 use super::{Found, Plan};
 use crate::script::Script;
@@ -24,7 +26,7 @@ use luc_sim::files::Prepared;
 use luc_sim::measured::Measured;
 use luc_sim::processors::TaskId;
 use luc_sim::program::Program;
-use shared::{Set, Shared};
+use world::{Pool, State, Waiting, World};
 
 /// A checked workload file, with the options of its run.
 #[derive(Debug)]
@@ -35,25 +37,13 @@ pub struct FileLoad {
     pub options: WmlOptions,
 }
 
-/// One thread of the run.
-struct Place {
-    /// Its process, counted over all instances, and its number there.
-    process: usize,
-    within: u64,
-    /// The index of its process in the plan and of its thread there; and the thread's index over
-    /// all processes.
-    at: (usize, usize),
-    kind: usize,
-}
-
 /// # Errors
 /// The file asks for something that the simulator lacks, or that is impossible.
 pub fn plan(load: &FileLoad, costs: &Costs) -> Result<Plan, SimError> {
     refuse(load)?;
     let said = |error: WorkloadError| SimError::Arguments(error.to_string());
     let (plan, options) = (&load.plan, &load.options);
-    let timing: Timing = timing(plan).map_err(said)?;
-    let window = timing.window(options);
+    let window = timing(plan).map_err(said)?.window(options);
     if window.length_ns.is_none() && options.ops.is_none() {
         let why = "the file sets no run time; give --seconds or --ops";
         return Err(SimError::Arguments(why.into()));
@@ -63,53 +53,79 @@ pub fn plan(load: &FileLoad, costs: &Costs) -> Result<Plan, SimError> {
         .length_ns
         .map_or(u64::MAX, |ns| from_ns.saturating_add(ns));
 
-    let places = places(plan);
-    let thread = |place: &Place| &plan.processes[place.at.0].threads[place.at.1];
-    let mut once = Draws::new(generator(options, 0, 0), &plan.randoms, 0);
-    let (mut compiler, high_waters, gates) =
-        Compiler::new(places.iter().map(thread), &mut once).map_err(said)?;
-    let mut bound = Vec::with_capacity(places.len());
-    for place in &places {
-        bound.push(compiler.bind(thread(place), &mut once).map_err(said)?);
+    let program = program(plan, options).map_err(said)?;
+    let threads = program.jobs.len();
+    let (mut tasks, mut pools) = (threads, Vec::new());
+    for bytes in aio_bytes(plan).map_err(said)? {
+        let first = tasks;
+        tasks += bytes.map_or(0, |_| THREADS_MAX);
+        pools.push(Pool {
+            fresh: (id(first)..id(tasks)).collect(),
+            ..Pool::default()
+        });
     }
 
-    let pools = pools(plan);
-    let threads = places.len();
-    let tasks = threads + pools.iter().filter(|has| **has).count() * THREADS_MAX;
-    let mut draws = Draws::new(generator(options, 0, 0), &plan.randoms, 0);
-    let (sets, results, files) = lay_out_all(plan, &mut draws, id(tasks)).map_err(said)?;
-    let mut shared = Shared::new(Arc::clone(plan), costs, options, (from_ns, until_ns));
-    shared.sets = sets;
-    let numbers = (id(threads)..).step_by(THREADS_MAX);
-    shared.share(&high_waters, gates, &pools, numbers, THREADS_MAX);
-    let shared = Arc::new(shared);
-
-    let mut programs: Vec<Box<dyn Program>> = Vec::with_capacity(tasks);
-    for (number, (place, bound)) in places.iter().zip(bound).enumerate() {
-        let draws_of = generator(options, number as u64 + 1, place.within);
-        let own = thread::Own {
-            number: id(number),
-            process: place.process,
-            at: place.at,
-            kind: place.kind,
-            generator: draws_of,
-            bound,
-        };
-        let shared = Arc::clone(&shared);
-        programs.push(Box::new(Script::new(|task| thread::run(task, own, shared))));
-    }
-    for process in (0..pools.len()).filter(|process| pools[*process]) {
-        for number in shared.pool_tasks(process) {
-            let shared = Arc::clone(&shared);
-            let script = Script::new(|task| writer::write(task, number, process, shared));
-            programs.push(Box::new(script));
-        }
-    }
+    // Files are numbered after the tasks' own.
+    let (mut files, mut firsts, mut first) = (Vec::new(), Vec::new(), (id(tasks), 0));
+    let mut once = draws(plan, options, 0, 0);
+    let filesets = lay_out::<Waiting>(plan, &mut once, |live, made, _| {
+        let tree = &live.tree;
+        files.extend(made.iter().map(|index| {
+            let leaf = tree.files[*index as usize];
+            Prepared {
+                file: first.0 + index,
+                dir: first.1 + leaf.parent,
+                bytes: leaf.bytes,
+            }
+        }));
+        firsts.push(first);
+        first = (
+            first.0 + id(tree.files.len()),
+            first.1 + id(tree.dirs.len()),
+        );
+        Ok(())
+    });
+    let filesets = filesets.map_err(said)?;
+    firsts.reverse();
 
     let mut result = WmlResult::new(&load.source, &load.overrides, options);
-    result.filesets = results;
+    result.filesets = filesets.iter().map(FilesetResult::of).collect();
     result.threads = threads as u64;
-    let outcome = move |_: &Measured| found(&shared, result.clone(), from_ns, until_ns);
+    let lengths = filesets.iter().map(|live| {
+        let leaves = live.tree.files.iter();
+        leaves.map(|leaf| leaf.bytes).collect()
+    });
+    let kinds = plan.processes.iter().flat_map(|it| &it.threads);
+    let state = State {
+        bytes: lengths.collect(),
+        counted: kinds.map(Counted::new).collect(),
+        written: Recorder::new(),
+        failure: None,
+        pools,
+    };
+    let writers: Vec<_> = state.pools.iter().map(|pool| pool.fresh.clone()).collect();
+    let world = Arc::new(World {
+        engine: Engine::new(plan, filesets, &program, options),
+        costs: *costs,
+        from_ns,
+        until_ns,
+        firsts,
+        writing: writers.iter().map(|_| Waiting::default()).collect(),
+        state: Mutex::new(state),
+    });
+
+    let mut programs: Vec<Box<dyn Program>> = Vec::with_capacity(tasks);
+    for (number, job) in (0..).zip(program.jobs) {
+        let script = |task| simulated::run(task, number, job, Arc::clone(&world));
+        programs.push(Box::new(Script::new(script)));
+    }
+    for (process, tasks) in writers.into_iter().enumerate() {
+        for number in tasks {
+            let script = |task| writer::write(task, number, process, Arc::clone(&world));
+            programs.push(Box::new(Script::new(script)));
+        }
+    }
+    let outcome = move |_: &Measured| found(&world, result.clone());
     Ok(Plan {
         programs,
         files,
@@ -119,28 +135,25 @@ pub fn plan(load: &FileLoad, costs: &Costs) -> Result<Plan, SimError> {
     })
 }
 
-fn found(
-    shared: &Shared,
-    mut result: WmlResult,
-    from_ns: u64,
-    until_ns: u64,
-) -> Result<Found, SimError> {
-    let mut state = shared.state();
+fn found(world: &World, mut result: WmlResult) -> Result<Found, SimError> {
+    let mut state = world.state();
     if let Some(why) = state.failure.take() {
         return Err(SimError::Arguments(why));
     }
-    let end_ns = if until_ns == u64::MAX {
-        state.last_ns
-    } else {
-        until_ns
+    let is_cut_short = world.engine.finished.load(Ordering::Relaxed);
+    let end_ns = match world.until_ns {
+        until_ns if until_ns < u64::MAX && !is_cut_short => until_ns,
+        _ => state.counted.iter().map(|it| it.last_ns).max().unwrap_or(0),
     };
-    let elapsed_ns = end_ns.saturating_sub(from_ns);
-    let kinds = shared.plan.processes.iter().flat_map(|it| &it.threads);
-    let counts = kinds.zip(state.stats.iter().map(Vec::as_slice));
-    result.sum_up(counts, elapsed_ns);
-    result.loops = state.loops;
-    result.fsync = luc_sim::measured::latency(&state.fsync);
-    result.dsync = luc_sim::measured::latency(&state.dsync);
+    let elapsed_ns = end_ns.saturating_sub(world.from_ns);
+    let kinds = world
+        .engine
+        .plan
+        .processes
+        .iter()
+        .flat_map(|it| &it.threads);
+    let counted = kinds.zip(&state.counted);
+    result.sum_up(counted, std::slice::from_ref(&state.written), elapsed_ns);
     Ok(Found {
         outcome: Outcome::Wml(result),
         elapsed_ns,
@@ -183,78 +196,6 @@ fn refuse(load: &FileLoad) -> Result<(), SimError> {
         }
     }
     Ok(())
-}
-
-fn places(plan: &plan::Plan) -> Vec<Place> {
-    let mut places = Vec::new();
-    let (mut number, mut kinds) = (0, 0);
-    for (at, process) in plan.processes.iter().enumerate() {
-        for _ in 0..process.instances {
-            let mut within = 0;
-            for (thread, it) in process.threads.iter().enumerate() {
-                for _ in 0..it.instances {
-                    places.push(Place {
-                        process: number,
-                        within,
-                        at: (at, thread),
-                        kind: kinds + thread,
-                    });
-                    within += 1;
-                }
-            }
-            number += 1;
-        }
-        kinds += process.threads.len();
-    }
-    places
-}
-
-/// Tells for each process, over all instances, whether it writes asynchronously.
-fn pools(plan: &plan::Plan) -> Vec<bool> {
-    let processes = plan.processes.iter().flat_map(|process| {
-        let flowops = process.threads.iter().flat_map(plan::Thread::all_flowops);
-        let mut ops = flowops.map(|flowop| &flowop.op);
-        let has = ops.any(|op| matches!(op, Op::AioWrite(_)));
-        (0..process.instances).map(move |_| has)
-    });
-    processes.collect()
-}
-
-type LaidOut = (Vec<Set>, Vec<FilesetResult>, Vec<Prepared>);
-
-/// Draws all filesets, the last one first, as the engine does. Files are numbered from `first` on.
-fn lay_out_all(
-    plan: &plan::Plan,
-    draws: &mut Draws<'_>,
-    first: TaskId,
-) -> Result<LaidOut, WorkloadError> {
-    let (mut sets, mut results, mut files) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut first_file, mut first_dir) = (first, 0);
-    for fileset in plan.filesets.iter().rev() {
-        let (live, made, _) = lay_out(fileset, draws)?;
-        results.push(FilesetResult::of(&live));
-        for index in made {
-            let leaf = live.tree.files[index as usize];
-            files.push(Prepared {
-                file: first_file + index,
-                dir: first_dir + leaf.parent,
-                bytes: leaf.bytes,
-            });
-        }
-        let (count, dirs) = (id(live.tree.files.len()), id(live.tree.dirs.len()));
-        sets.push(Set {
-            name: fileset.name.clone(),
-            first_file,
-            first_dir,
-            tree: live.tree,
-            files: live.files,
-        });
-        first_file += count;
-        first_dir += dirs;
-    }
-    sets.reverse();
-    results.reverse();
-    Ok((sets, results, files))
 }
 
 /// Converts an index. A tree has fewer than 2^32 entries, and a run fewer threads.

@@ -7,110 +7,91 @@ mod waiting;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
+use clap::Parser as _;
 use luc_wml::plan::Plan;
 use tempfile::TempDir;
 
 use super::aio::Pool;
-use super::draw::Draws;
-use super::engine::{Compiler, Engine, Place, Step};
+use super::engine::{Engine, Job, Step};
 use super::halt::{Flow, Halt};
-use super::options::AioWait;
+use super::jobs::{draws, program};
+use super::options::WmlOptions;
 use super::prepare::prepare;
-use super::random::Generator;
-use super::sync::{Events, Gate, Semaphore};
-use super::worker::{Memory, Own, Worker};
+use super::real::{Host, Real, ready};
+use super::thread::Thread;
 use crate::Stop;
 use crate::crew::{Schedule, Shift};
 use crate::dir::Dir;
 
 /// Returns the plan of a workload file.
-fn plan(text: &str) -> Plan {
+fn plan(text: &str) -> Arc<Plan> {
     let script = luc_wml::parse("test", text).expect("well formed");
-    script.plan(&[]).expect("resolves")
+    Arc::new(script.plan(&[]).expect("resolves"))
 }
 
+#[derive(clap::Parser)]
+struct Words {
+    #[command(flatten)]
+    options: WmlOptions,
+}
+
+fn options(words: &str) -> WmlOptions {
+    let words = Words::parse_from(words.split_whitespace());
+    words.options
+}
+
+type Worker<'r> = Thread<'r, Real<'r>>;
+
 /// A plan prepared in a directory of its own; a test can run single loops of it.
-struct Rig<'p> {
+struct Rig {
     dir: TempDir,
-    engine: Engine<'p>,
-    places: Vec<Place<'p>>,
+    host: Host,
+    options: WmlOptions,
     stop: Stop,
 }
 
-impl<'p> Rig<'p> {
-    fn new(plan: &'p Plan) -> Self {
+impl Rig {
+    fn new(plan: &Arc<Plan>, words: &str) -> Self {
+        let options = options(&format!("run --dir . {words}"));
         let dir = tempfile::tempdir().expect("temporary directory");
         let root = Dir::open(dir.path()).expect("opens");
-        let mut draws = Draws::new(Generator::own(1, 0), &plan.randoms, 0);
         let stop = Stop::new();
-        let filesets = prepare(plan, &mut draws, &root, &stop, &mut |_, _| ());
-        let mut places = Vec::new();
-        for thread in plan.processes.iter().flat_map(|it| &it.threads) {
-            for within in 0..thread.instances {
-                places.push(Place {
-                    number: places.len(),
-                    within: usize::try_from(within).expect("small"),
-                    nice: 0,
-                    thread,
-                    pool: Some(Arc::new(Pool::new(1 << 20))),
-                });
-            }
-        }
-        let threads = places.iter().map(|place| place.thread);
-        let (_, high_waters, gates) = Compiler::new(threads, &mut draws).expect("shares");
+        let mut first = draws(plan, &options, 0, 0);
+        let filesets = prepare(plan, &mut first, &root, &stop, &mut |_, _| ());
+        let filesets = filesets.expect("room for files");
+        let program = program(plan, &options).expect("compiles");
+        let host = Host {
+            engine: Engine::new(plan, filesets, &program, &options),
+            root,
+            pools: vec![Some(Pool::new(1 << 20))],
+        };
         Self {
-            engine: Engine {
-                plan,
-                filesets: filesets.expect("room for files"),
-                root,
-                semaphores: high_waters.into_iter().map(Semaphore::new).collect(),
-                gates: (0..gates).map(|_| Gate::default()).collect(),
-                events: Events::new(),
-                totals: None,
-                budget: None,
-                no_fsync: false,
-                aio_wait: AioWait::Poll,
-                finished: AtomicBool::new(false),
-            },
             dir,
-            places,
+            host,
+            options,
             stop,
         }
     }
 
-    /// Returns the program of the only thread.
-    fn steps(&self) -> Vec<Step<'p>> {
-        let mut draws = Draws::new(Generator::own(1, 0), &self.engine.plan.randoms, 0);
-        let threads = self.places.iter().map(|place| place.thread);
-        let (mut compiler, ..) = Compiler::new(threads, &mut draws).expect("shares");
-        let steps = compiler.steps(self.places[0].thread, &mut draws);
-        steps.expect("compiles")
-    }
-
-    /// Makes a worker for the only thread; the test runs its steps itself.
-    fn worker(&self) -> Worker<'_, 'p> {
+    /// Makes the only thread, and its steps, for the test to run.
+    fn worker(&self) -> (Worker<'_>, Vec<Step<'_>>) {
         let schedule = Schedule {
             start_ns: 0,
             from_ns: 0,
             until_ns: u64::MAX,
         };
-        let draws = Draws::new(Generator::own(1, 1), &self.engine.plan.randoms, 1);
-        let memory = Memory {
-            bytes: vec![0; 4 << 20],
-            fixed: false,
-        };
-        let own = Own::new(self.places[0].clone(), draws, memory);
+        let program = program(&self.host.engine.plan, &self.options).expect("compiles");
+        let job: Job = program.jobs.into_iter().next().expect("a thread");
         let shift = Shift::new(schedule, &self.stop, &self.stop);
-        Worker::new(&self.engine, own, shift)
+        let system = Real::new(&self.host, &job, shift);
+        Thread::new(&self.host.engine, job, system)
     }
 
     /// Runs the loop of the only thread once.
-    fn run_once(&self) -> Worker<'_, 'p> {
-        let mut steps = self.steps();
-        let mut worker = self.worker();
-        worker.list(&mut steps).expect("runs");
+    fn run_once(&self) -> Worker<'_> {
+        let (mut worker, mut steps) = self.worker();
+        list(&mut worker, &mut steps).expect("runs");
         worker
     }
 
@@ -121,14 +102,18 @@ impl<'p> Rig<'p> {
     }
 }
 
+/// Runs these steps of a thread once.
+fn list<'r>(worker: &mut Worker<'r>, steps: &mut [Step<'r>]) -> Flow {
+    ready(worker.list(steps))
+}
+
 /// Runs the loop of the only thread once; returns its outcome, and each flowop's operations and
 /// bytes.
-fn once(plan: &Plan) -> (Flow, Vec<(u64, u64)>) {
-    let rig = Rig::new(plan);
-    let mut steps = rig.steps();
-    let mut worker = rig.worker();
-    let flow = worker.list(&mut steps);
-    let stats = worker.counted.stats.iter();
+fn once(plan: &Arc<Plan>) -> (Flow, Vec<(u64, u64)>) {
+    let rig = Rig::new(plan, "");
+    let (mut worker, mut steps) = rig.worker();
+    let flow = list(&mut worker, &mut steps);
+    let stats = worker.system.counted.stats.iter();
     (
         flow,
         stats.map(|stats| (stats.count, stats.bytes)).collect(),
@@ -145,7 +130,7 @@ fn failed(flow: Flow) -> String {
 
 /// Returns the plan of a file with one fileset `set` in one directory, and one thread with these
 /// flowops.
-fn file(attributes: &str, flowops: &str) -> Plan {
+fn file(attributes: &str, flowops: &str) -> Arc<Plan> {
     plan(&file_text(attributes, flowops))
 }
 

@@ -6,24 +6,24 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl};
 
-use super::super::options::AioWait;
+use super::super::park::Park;
 use super::super::rotor::{Becomes, Entries, Pick, Want};
-use super::{Rig, failed, file, file_text, once, plan};
+use super::{Rig, failed, file, file_text, list, once, plan};
 
 /// Returns the size of the first file, bytes.
-fn length(rig: &Rig<'_>) -> u64 {
+fn length(rig: &Rig) -> u64 {
     fs::metadata(rig.path(1)).expect("there").len()
 }
 
 /// Returns the position of the rotor of existing files.
-fn rotor(rig: &Rig<'_>) -> u32 {
-    let files = &rig.engine.filesets[0].files;
+fn rotor(rig: &Rig) -> u32 {
+    let files = &rig.host.engine.filesets[0].files;
     files.rotor(Want::Existing).load(Ordering::Relaxed)
 }
 
 #[test]
 fn point_1_open_delete_and_stat_share_a_rotor_in_index_order_and_create_has_its_own() {
-    let entries = Entries::new(200);
+    let entries = Entries::<Park>::new(200);
     for index in 0..150 {
         entries.set_existing(index);
     }
@@ -50,7 +50,7 @@ fn point_1_open_delete_and_stat_share_a_rotor_in_index_order_and_create_has_its_
         "flowop openfile name=o,filesetname=set,fd=1\nflowop deletefile name=d,filesetname=set\n\
          flowop statfile name=s,filesetname=set\nflowop openfile name=o2,filesetname=set,fd=2",
     );
-    let rig = Rig::new(&plan);
+    let rig = Rig::new(&plan, "");
     let worker = rig.run_once();
     let held = |slot: usize| worker.slots[slot].file.map(|file| file.index);
     assert_eq!((held(1), held(2)), (Some(0), Some(3)));
@@ -60,7 +60,7 @@ fn point_1_open_delete_and_stat_share_a_rotor_in_index_order_and_create_has_its_
 
 #[test]
 fn point_1_the_rotor_moves_past_what_was_found_even_if_that_was_busy() {
-    let entries = Entries::new(4);
+    let entries = Entries::<Park>::new(4);
     (0..4).for_each(|index| entries.set_existing(index));
     assert!(entries.take(0));
     let rotor = entries.rotor(Want::Existing);
@@ -84,25 +84,24 @@ fn point_1_only_opennext_rotates_per_thread() {
         "entries=3,size=4k,prealloc=100",
         "flowop read name=r,filesetname=set,iosize=1k,random,opennext",
     );
-    let rig = Rig::new(&plan);
-    let mut steps = rig.steps();
+    let rig = Rig::new(&plan, "");
     for _ in 0..2 {
         // Each worker begins with the first file, in its highest slot.
-        let mut worker = rig.worker();
+        let (mut worker, mut steps) = rig.worker();
         for _ in 0..4 {
-            worker.list(&mut steps).expect("runs");
+            list(&mut worker, &mut steps).expect("runs");
         }
         let held: Vec<_> = [127, 126, 125, 124]
             .map(|slot| worker.slots[slot].file.map(|file| file.index))
             .into();
         assert_eq!(held, [Some(0), Some(1), Some(2), Some(0)]);
         for _ in 0..124 {
-            worker.list(&mut steps).expect("runs");
+            list(&mut worker, &mut steps).expect("runs");
         }
         // 128 opens count as operations of the read; then the slots are reused.
-        assert_eq!(worker.counted.stats[0].count, 256);
-        worker.list(&mut steps).expect("runs");
-        assert_eq!(worker.counted.stats[0].count, 257);
+        assert_eq!(worker.system.counted.stats[0].count, 256);
+        list(&mut worker, &mut steps).expect("runs");
+        assert_eq!(worker.system.counted.stats[0].count, 257);
     }
     assert_eq!(rotor(&rig), 0);
 }
@@ -114,12 +113,12 @@ fn point_2_a_created_file_holds_only_what_was_written_to_it() {
         "flowop deletefile name=d,filesetname=set\nflowop createfile name=c,filesetname=set,fd=1\n\
          flowop appendfile name=a,iosize=3k,fd=1",
     );
-    let rig = Rig::new(&plan);
+    let rig = Rig::new(&plan, "");
     assert_eq!(length(&rig), 100 << 10);
     rig.run_once();
     assert_eq!(length(&rig), 3 << 10);
     // For a flowop that asks the fileset, its size is still the one that was drawn.
-    assert_eq!(rig.engine.filesets[0].tree.files[0].bytes, 100 << 10);
+    assert_eq!(rig.host.engine.filesets[0].tree.files[0].bytes, 100 << 10);
 }
 
 #[test]
@@ -131,9 +130,9 @@ fn point_3_a_random_append_of_nothing_is_an_operation_and_appends_go_to_the_end(
          flowop appendfilerand name=some,iosize=2k,fd=1,iters=50\n\
          flowop write name=on,iosize=1k,fd=1",
     );
-    let rig = Rig::new(&plan);
+    let rig = Rig::new(&plan, "");
     let worker = rig.run_once();
-    let stats = &worker.counted.stats;
+    let stats = &worker.system.counted.stats;
     // The file is not touched, not even opened.
     assert_eq!((stats[0].count, stats[0].bytes, stats[1].count), (5, 0, 1));
     assert_eq!(stats[2].count, 50);
@@ -143,7 +142,7 @@ fn point_3_a_random_append_of_nothing_is_an_operation_and_appends_go_to_the_end(
         stats[2].bytes
     );
     assert_eq!(length(&rig), (10 << 10) + stats[2].bytes + 1024);
-    let flags = fcntl_getfl(worker.slots[1].fd.as_ref().expect("open")).expect("flags");
+    let flags = fcntl_getfl(worker.slots[1].open.as_ref().expect("open")).expect("flags");
     assert!(!flags.contains(OFlags::APPEND), "{flags:?}");
 }
 
@@ -177,9 +176,9 @@ fn point_5_writing_a_whole_file_overshoots() {
                  flowop writewholefile name=w,srcfd=1,fd=1,iosize={iosize}"
             ),
         );
-        let rig = Rig::new(&plan);
+        let rig = Rig::new(&plan, "");
         let worker = rig.run_once();
-        let stats = &worker.counted.stats[1];
+        let stats = &worker.system.counted.stats[1];
         assert_eq!(
             (stats.count, stats.bytes),
             (1, written),
@@ -195,14 +194,14 @@ fn point_6_a_create_looks_at_the_parent_and_does_not_truncate() {
         "entries=2,size=1k,prealloc=0",
         "flowop createfile name=c,filesetname=set,fd=1",
     );
-    let rig = Rig::new(&plan);
+    let rig = Rig::new(&plan, "");
     fs::write(rig.path(1), "kept").expect("writes");
     rig.run_once();
     assert_eq!(fs::read_to_string(rig.path(1)).expect("reads"), "kept");
 
     fs::remove_dir_all(rig.dir.path().join("set")).expect("removes");
-    let mut steps = rig.steps();
-    let line = failed(rig.worker().list(&mut steps));
+    let (mut worker, mut steps) = rig.worker();
+    let line = failed(list(&mut worker, &mut steps));
     assert!(
         line.contains("find the directory") && line.contains("set/00000001:"),
         "{line}"
@@ -230,10 +229,17 @@ fn point_7_a_delete_by_fd_takes_the_file_that_was_there() {
          flowop createfile name=c3,filesetname=set,fd=1\n\
          flowop deletefile name=open,filesetname=set,fd=1",
     );
-    let rig = Rig::new(&plan);
+    let rig = Rig::new(&plan, "");
     let worker = rig.run_once();
     // All are gone: a thread may delete a file that only it has open.
-    assert!(worker.counted.stats.iter().all(|stats| stats.count == 1));
+    assert!(
+        worker
+            .system
+            .counted
+            .stats
+            .iter()
+            .all(|stats| stats.count == 1)
+    );
     assert!((1..=3).all(|name| !rig.path(name).exists()));
 }
 
@@ -244,31 +250,34 @@ fn point_11_dsync_is_o_sync_and_aiowait_does_not_wait() {
         "flowop aiowrite name=w,filesetname=set,iosize=4k,random,dsync,fd=1,iters=10\n\
          flowop aiowait name=wait",
     );
-    let rig = Rig::new(&plan);
-    let mut steps = rig.steps();
-    let mut worker = rig.run_once();
-    let flags = fcntl_getfl(worker.slots[1].fd.as_ref().expect("open")).expect("flags");
+    let rig = Rig::new(&plan, "");
+    let (mut worker, mut steps) = rig.worker();
+    list(&mut worker, &mut steps).expect("runs");
+    let flags = fcntl_getfl(worker.slots[1].open.as_ref().expect("open")).expect("flags");
     assert!(flags.contains(OFlags::SYNC), "{flags:?}");
     // The open counts as one of the writes.
     assert_eq!(
-        (worker.counted.stats[0].count, worker.counted.stats[1].count),
+        (
+            worker.system.counted.stats[0].count,
+            worker.system.counted.stats[1].count
+        ),
         (11, 1)
     );
-    assert_eq!(worker.counted.stats[0].bytes, 40 << 10);
+    assert_eq!(worker.system.counted.stats[0].bytes, 40 << 10);
     // Each wait forgets at most half of them; in the end all are forgotten.
     assert!(worker.pending.len() >= 5);
-    let pool = rig.places[0].pool.as_ref().expect("a pool");
+    let pool = rig.host.pools[0].as_ref().expect("a pool");
     let started = Instant::now();
     while !worker.pending.is_empty() && started.elapsed() < Duration::from_secs(20) {
-        worker.list(&mut steps[1..]).expect("polls");
+        list(&mut worker, &mut steps[1..]).expect("polls");
     }
     assert!(worker.pending.is_empty());
     assert!(pool.failed().is_none());
 
-    let mut unsafe_rig = Rig::new(&plan);
-    unsafe_rig.engine.no_fsync = true;
+    let mut unsafe_rig = Rig::new(&plan, "");
+    unsafe_rig.host.engine.no_fsync = true;
     let worker = unsafe_rig.run_once();
-    let flags = fcntl_getfl(worker.slots[1].fd.as_ref().expect("open")).expect("flags");
+    let flags = fcntl_getfl(worker.slots[1].open.as_ref().expect("open")).expect("flags");
     assert!(!flags.contains(OFlags::SYNC), "{flags:?}");
 }
 
@@ -279,15 +288,13 @@ fn aiowait_waits_for_half_of_the_writes_where_that_is_asked_for() {
         "flowop aiowrite name=w,filesetname=set,iosize=4k,random,dsync,fd=1,iters=10\n\
          flowop aiowait name=wait",
     );
-    let mut rig = Rig::new(&plan);
-    rig.engine.aio_wait = AioWait::Half;
-    let mut steps = rig.steps();
-    let mut worker = rig.worker();
+    let rig = Rig::new(&plan, "--aio-wait half");
+    let (mut worker, mut steps) = rig.worker();
     // However slow the writes are, every wait halves the rest.
-    worker.list(&mut steps).expect("runs");
+    list(&mut worker, &mut steps).expect("runs");
     for left in [5, 3, 2, 1, 0, 0] {
         assert_eq!(worker.pending.len(), left);
-        worker.list(&mut steps[1..]).expect("waits");
+        list(&mut worker, &mut steps[1..]).expect("waits");
     }
 }
 

@@ -1,28 +1,25 @@
 //! The trees of the stock personalities, drawn as Filebench draws them, without writing them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use luc_wml::plan::Plan;
 
 use super::super::draw::{Draws, gamma};
 use super::super::fileset::{LiveFileset, PathBuffer};
+use super::super::park::Park;
 use super::super::prepare::lay_out;
 use super::super::random::Generator;
 use super::plan;
 
-fn stock(name: &str) -> Plan {
+fn stock(name: &str) -> Arc<Plan> {
     plan(luc_wml::builtin(name).expect("comes with luc"))
 }
 
 /// Draws all filesets; returns them in the order of the file.
-fn all(plan: &Plan, generator: Generator) -> Vec<LiveFileset<'_>> {
-    let mut draws = Draws::new(generator, &plan.randoms, 0);
-    let drawn = plan.filesets.iter().rev();
-    let mut all: Vec<_> = drawn
-        .map(|fileset| lay_out(fileset, &mut draws).expect("lays out").0)
-        .collect();
-    all.reverse();
-    all
+fn all(plan: &Arc<Plan>, generator: Generator) -> Vec<LiveFileset<Park>> {
+    let mut draws = Draws::new(generator, plan, 0);
+    lay_out(plan, &mut draws, |_, _, _| Ok(())).expect("lays out")
 }
 
 #[test]
