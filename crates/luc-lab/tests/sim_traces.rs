@@ -9,9 +9,6 @@ use std::path::{Path, PathBuf};
 use common::{luc, luc_lab};
 use luc_control::Params;
 use luc_model::{Observed, fsync_model, write_model};
-use luc_sim::costs::Costs;
-use luc_sim::journal::kind::Choice;
-use luc_sim::mount::Mount;
 use luc_sim::processors::Machine;
 use luc_sim::{Setup, recorder};
 use luc_trace::{Event, Record, Span, SpanKind, Trace};
@@ -156,17 +153,11 @@ fn trace(
     machine: Machine,
     luc: Option<Params>,
 ) -> (luc_workload::BenchReport, Trace) {
-    let words: Vec<String> = words.split_whitespace().map(String::from).collect();
     let setup = Setup {
-        machine,
-        disk: disk.parse().expect("a disk"),
-        journal: Choice::default(),
-        costs: Costs::default(),
-        mount: Mount::default(),
         luc,
-        seed: 1,
+        ..Setup::stock(machine, disk.parse().expect("a disk"))
     };
-    let load = luc_sim_loads::load(&words).expect("a benchmark");
+    let load = luc_sim_loads::load(words.split_whitespace()).expect("a benchmark");
     let (report, recording) = luc_sim_loads::record(&load, &setup).expect("it is simulated");
     (report, recording.into_trace())
 }

@@ -3,9 +3,6 @@
 
 use luc_control::Params;
 use luc_sim::Setup;
-use luc_sim::costs::Costs;
-use luc_sim::journal::kind::Choice;
-use luc_sim::mount::Mount;
 use luc_sim::processors::Machine;
 use luc_sim_loads::{Load, load, run};
 use rustix::time::{ClockId, clock_gettime};
@@ -27,17 +24,11 @@ fn main() {
     println!("disk      cpus threads        fsyncs  per second");
     for (disk, cpus, threads, seconds) in CASES {
         let words = format!("create-fsync --threads {threads} --warmup-s 0 --seconds {seconds}");
-        let words: Vec<String> = words.split(' ').map(String::from).collect();
-        let bench = load(&words).expect("a benchmark's arguments");
+        let bench = load(words.split(' ')).expect("a benchmark's arguments");
         for luc in [false, true] {
             let setup = Setup {
-                machine: Machine::new(cpus, 1000.0),
-                disk: disk.parse().expect("a disk"),
-                journal: Choice::default(),
-                costs: Costs::default(),
-                mount: Mount::default(),
                 luc: luc.then(Params::default),
-                seed: 1,
+                ..Setup::stock(Machine::new(cpus, 1000.0), disk.parse().expect("a disk"))
             };
             let (fsyncs, per_s) = best(&bench, &setup);
             let arm = if luc { "luc" } else { "stock" };

@@ -51,10 +51,14 @@ struct RunFile {
 ///
 /// # Errors
 /// The words do not describe a benchmark, or the workload file is invalid.
-pub fn load(words: &[String]) -> Result<Load, SimError> {
-    let dir = ["--dir".to_owned(), "simulation".to_owned()];
-    let words = Words::try_parse_from(words)
-        .or_else(|_| Words::try_parse_from(words.iter().chain(&dir)))
+pub fn load(words: impl IntoIterator<Item: AsRef<str>>) -> Result<Load, SimError> {
+    let words = words.into_iter().map(|word| word.as_ref().to_owned());
+    let mut words: Vec<String> = words.collect();
+    let words = Words::try_parse_from(&words)
+        .or_else(|_| {
+            words.extend(["--dir", "simulation"].map(String::from));
+            Words::try_parse_from(&words)
+        })
         .map_err(|error| SimError::Arguments(one_line(&error.to_string())))?;
     match words.command {
         Command::Bench(bench) => Ok(Load::Bench(bench)),
@@ -177,28 +181,17 @@ mod tests {
     use luc_workload::Outcome;
 
     use super::*;
-    use luc_sim::costs::Costs;
-    use luc_sim::mount::Mount;
     use luc_sim::processors::Machine;
 
-    fn setup(disk: &str, cpus: u16, mips: f64, luc: bool) -> Setup {
+    pub fn setup(disk: &str, cpus: u16, mips: f64, luc: bool) -> Setup {
         Setup {
-            machine: Machine::new(cpus, mips),
-            disk: disk.parse().unwrap(),
-            journal: Choice::default(),
-            costs: Costs::default(),
-            mount: Mount::default(),
             luc: luc.then(Params::default),
-            seed: 1,
+            ..Setup::stock(Machine::new(cpus, mips), disk.parse().unwrap())
         }
     }
 
-    fn words(text: &str) -> Vec<String> {
-        text.split_whitespace().map(String::from).collect()
-    }
-
-    fn report(text: &str, setup: &Setup) -> BenchReport {
-        run(&load(&words(text)).unwrap(), setup).unwrap()
+    pub fn report(text: &str, setup: &Setup) -> BenchReport {
+        run(&load(text.split_whitespace()).unwrap(), setup).unwrap()
     }
 
     fn files_per_s(report: &BenchReport) -> f64 {
@@ -239,13 +232,13 @@ mod tests {
             ("create-fsync --threads many", "invalid value"),
             ("", ""),
         ] {
-            let error = load(&words(text)).unwrap_err().to_string();
+            let error = load(text.split_whitespace()).unwrap_err().to_string();
             assert!(
                 error.contains(why) && !error.contains('\n'),
                 "{text}: {error}"
             );
         }
-        let unknown = load(&words("scaling")).unwrap();
+        let unknown = load(["scaling"]).unwrap();
         let error = run(&unknown, &setup("4ms:1", 1, 1000.0, false)).unwrap_err();
         assert!(error.to_string().contains("create-fsync"), "{error}");
     }

@@ -171,8 +171,8 @@ fn threads_come_and_go() {
 
 /// Runs `create-fsync`; returns how many files were created and synced.
 fn created(words: &str, setup: &Setup) -> u64 {
-    let words: Vec<String> = words.split_whitespace().map(String::from).collect();
-    let report = run(&load(&words).expect("a benchmark"), setup).expect("a run");
+    let load = load(words.split_whitespace()).expect("a benchmark");
+    let report = run(&load, setup).expect("a run");
     match report.outcome {
         Outcome::CreateFsync(found) => found.fsync.count,
         other => panic!("{other:?}"),

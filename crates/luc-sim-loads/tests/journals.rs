@@ -1,8 +1,6 @@
 //! Compares journals with each other and with bounds, and runs them with almost no space.
 
-use luc_sim::costs::Costs;
 use luc_sim::journal::kind::{Choice, KINDS};
-use luc_sim::mount::Mount;
 use luc_sim::processors::Machine;
 use luc_sim::{Setup, SimError};
 use luc_sim_loads::{load, run};
@@ -11,19 +9,13 @@ use proptest::prelude::*;
 
 fn setup(journal: &str, mib: Option<u32>, disk: &str) -> Setup {
     Setup {
-        machine: Machine::new(1, 1000.0),
-        disk: disk.parse().expect("a disk"),
         journal: Choice::new(journal, mib).expect("a journal"),
-        costs: Costs::default(),
-        mount: Mount::default(),
-        luc: None,
-        seed: 1,
+        ..Setup::stock(Machine::new(1, 1000.0), disk.parse().expect("a disk"))
     }
 }
 
 fn report(text: &str, setup: &Setup) -> Result<BenchReport, SimError> {
-    let words: Vec<String> = text.split_whitespace().map(String::from).collect();
-    run(&load(&words)?, setup)
+    run(&load(text.split_whitespace())?, setup)
 }
 
 fn loops(options: &str, setup: &Setup) -> CreateFsyncResult {

@@ -1,10 +1,8 @@
 //! Compares with the lab's figures (`luc-lab run`): Debian's 6.12 on virtual time, one processor of
 //! 1000 MIPS.
 
-use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
 use luc_sim::journal::kind::Choice;
-use luc_sim::mount::Mount;
 use luc_sim::processors::Machine;
 use luc_sim::{Setup, knobs};
 use luc_sim_loads::{load, run};
@@ -16,22 +14,19 @@ const SEEDS: u64 = 4;
 /// Runs `create-fsync` with these options; `policy` is one of `luc on --policy`, or empty for
 /// stock.
 fn create_fsync(disk: &str, policy: &str, options: &str) -> Vec<CreateFsyncResult> {
-    let words = |text: &str| -> Vec<String> { text.split_whitespace().map(String::from).collect() };
-    let load = load(&words(&format!("create-fsync {options}"))).expect("a benchmark");
+    let text = format!("create-fsync {options}");
+    let load = load(text.split_whitespace()).expect("a benchmark");
     let disk: DiskKind = disk.parse().expect("a disk");
     let luc = match policy {
         "" => None,
-        name => knobs(&words(&format!("--policy {name}"))).expect("knobs"),
+        name => knobs(&["--policy", name].map(String::from)).expect("knobs"),
     };
     let one = |seed| {
         let setup = Setup {
-            machine: Machine::new(1, 1000.0),
             journal: Choice::on("jbd2", None, disk.size_mib).expect("a journal"),
-            disk: disk.clone(),
-            costs: Costs::default(),
-            mount: Mount::default(),
             luc,
             seed,
+            ..Setup::stock(Machine::new(1, 1000.0), disk.clone())
         };
         match run(&load, &setup).expect("a report").outcome {
             Outcome::CreateFsync(found) => found,

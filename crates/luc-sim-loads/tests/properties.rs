@@ -9,7 +9,6 @@ use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
 use luc_sim::journal::Tid;
 use luc_sim::journal::kind::{Choice, KINDS};
-use luc_sim::mount::Mount;
 use luc_sim::processors::{Machine, SpeedChange, TaskId};
 use luc_sim::program::{Op, Program, Went};
 use luc_sim::{Node, Setup};
@@ -30,19 +29,14 @@ const LOADS: [&str; 6] = [
 ];
 
 fn load(text: &str) -> Load {
-    let words: Vec<String> = text.split_whitespace().map(String::from).collect();
-    luc_sim_loads::load(&words).expect("a benchmark")
+    luc_sim_loads::load(text.split_whitespace()).expect("a benchmark")
 }
 
 fn setup(disk: &str, machine: Machine, luc: bool, seed: u64) -> Setup {
     Setup {
-        machine,
-        disk: disk.parse().expect("a disk"),
-        journal: Choice::default(),
-        costs: Costs::default(),
-        mount: Mount::default(),
         luc: luc.then(Params::default),
         seed,
+        ..Setup::stock(machine, disk.parse().expect("a disk"))
     }
 }
 

@@ -8,28 +8,19 @@ use luc_trace::{Entry, Event, Record, Span, SpanKind, Trace, Writer, encode};
 use proptest::prelude::*;
 
 use luc_sim::Setup;
-use luc_sim::costs::Costs;
-use luc_sim::journal::kind::Choice;
-use luc_sim::mount::Mount;
 use luc_sim::processors::Machine;
 use luc_sim::recorder::{DEV, Recording};
 use luc_sim_loads::{load, record, run};
 
 fn setup(disk: &str, cpus: u16, mips: f64, luc: Option<Params>) -> Setup {
     Setup {
-        machine: Machine::new(cpus, mips),
-        disk: disk.parse().unwrap(),
-        journal: Choice::default(),
-        costs: Costs::default(),
-        mount: Mount::default(),
         luc,
-        seed: 1,
+        ..Setup::stock(Machine::new(cpus, mips), disk.parse().unwrap())
     }
 }
 
 fn recorded(text: &str, setup: &Setup) -> (luc_workload::BenchReport, Recording) {
-    let words: Vec<String> = text.split_whitespace().map(String::from).collect();
-    let bench = load(&words).unwrap();
+    let bench = load(text.split_whitespace()).unwrap();
     let (report, recording) = record(&bench, setup).unwrap();
     assert_eq!(run(&bench, setup).unwrap(), report, "seen, not changed");
     (report, recording)

@@ -3,9 +3,6 @@
 
 use luc_control::Params;
 use luc_sim::Setup;
-use luc_sim::costs::Costs;
-use luc_sim::journal::kind::Choice;
-use luc_sim::mount::Mount;
 use luc_sim::processors::Machine;
 use luc_sim::recorder::DEV;
 use luc_sim::replayed::{Calibration, Unreplayable};
@@ -30,20 +27,13 @@ impl Case {
     }
 
     fn recorded(&self, luc: bool) -> Trace {
+        let machine = Machine::new(self.cpus, self.mips);
         let setup = Setup {
-            machine: Machine::new(self.cpus, self.mips),
-            disk: self.disk.parse().unwrap(),
-            journal: Choice::default(),
-            costs: Costs::default(),
-            mount: Mount::default(),
             luc: luc.then(Params::default),
-            seed: 1,
+            ..Setup::stock(machine, self.disk.parse().unwrap())
         };
-        let words: Vec<String> = self.words.split_whitespace().map(String::from).collect();
-        record(&load(&words).unwrap(), &setup)
-            .unwrap()
-            .1
-            .into_trace()
+        let load = load(self.words.split_whitespace()).unwrap();
+        record(&load, &setup).unwrap().1.into_trace()
     }
 }
 

@@ -303,7 +303,7 @@ impl Watch {
 
 fn load(cell: &Cell) -> std::result::Result<luc_sim_loads::Load, String> {
     let words = shlex::split(&cell.bench.replace("{dir}", "simulation")).unwrap_or_default();
-    luc_sim_loads::load(&words).map_err(|error| error.to_string())
+    luc_sim_loads::load(words).map_err(|error| error.to_string())
 }
 
 fn setup(cell: &Cell, named: &NamedArm) -> std::result::Result<luc_sim::Setup, String> {

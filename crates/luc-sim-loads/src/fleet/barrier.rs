@@ -161,9 +161,6 @@ mod tests {
     use luc_control::Params;
 
     use super::*;
-    use luc_sim::costs::Costs;
-    use luc_sim::journal::kind::Choice;
-    use luc_sim::mount::Mount;
     use luc_sim::processors::Machine;
 
     const JOB: Job = Job {
@@ -177,13 +174,9 @@ mod tests {
     fn member(disk: &str, luc: bool, seed: u64) -> Member {
         Member {
             setup: Setup {
-                machine: Machine::new(4, 1000.0),
-                disk: disk.parse().unwrap(),
-                journal: Choice::default(),
-                costs: Costs::default(),
-                mount: Mount::default(),
                 luc: luc.then(Params::default),
                 seed,
+                ..Setup::stock(Machine::new(4, 1000.0), disk.parse().unwrap())
             },
             ranks: 4,
             service_period_ns: 0,

@@ -19,8 +19,6 @@ use crate::{Load, Setup, SimError, simulate, workloads};
 use barrier::{Job, Member};
 use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
-use luc_sim::journal::kind::Choice;
-use luc_sim::mount::Mount;
 use luc_sim::processors::Machine;
 use record::{Figures, GroupRecord, NodeRecord, Record, Verdict};
 use table::{Drawn, Table};
@@ -93,7 +91,7 @@ impl Fleet {
                 threads,
                 ..table.draw(0, 0)
             };
-            let bench = crate::load(&table.words(&drawn));
+            let bench = crate::load(table.words(&drawn));
             let known = bench.and_then(|bench| {
                 workloads::plan(&bench, &Costs::default(), &self.disks[disk]).map(|_| bench)
             });
@@ -221,14 +219,11 @@ impl Fleet {
 
     fn setup(&self, drawn: &Drawn, luc: bool) -> Setup {
         let cpus = self.arguments.table.machines[drawn.machine].cpus;
+        let machine = Machine::new(cpus, f64::from(drawn.mips));
         Setup {
-            machine: Machine::new(cpus, f64::from(drawn.mips)),
-            disk: self.disks[drawn.disk].clone(),
-            journal: Choice::default(),
-            costs: Costs::default(),
-            mount: Mount::default(),
             luc: luc.then_some(self.arguments.luc),
             seed: drawn.seed,
+            ..Setup::stock(machine, self.disks[drawn.disk].clone())
         }
     }
 

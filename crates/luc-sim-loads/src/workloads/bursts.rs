@@ -1,51 +1,126 @@
-//! Shared by `burst` and `write-burst`: the threads' results in each burst.
+//! `luc-lab bench burst` and `luc-lab bench write-burst`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use luc_workload::Bursts;
+use luc_workload::{Burst, BurstResult, BurstTurn, Bursts, Outcome};
+use luc_workload::{WriteBurst, WriteBurstResult, WriteBurstTurn};
 
+use super::{Plan, figures, scripts};
+use crate::script::Task;
 use luc_sim::measured::Measured;
+use luc_sim::program::{Op, Went};
 
-/// The measured bursts, and the threads' turns in each.
-#[derive(Clone)]
-pub struct Turns<T> {
+/// A thread of either benchmark.
+struct Thread<T> {
+    task: Task,
+    number: u32,
     bursts: Bursts,
-    all: Arc<Mutex<Vec<Vec<T>>>>,
+    /// The threads' turns in each measured burst.
+    turns: Arc<Mutex<Vec<Vec<T>>>>,
 }
 
-/// Returns the directory of a burst's files; a new one is used when the last is full.
-pub fn dir(threads: u32, burst: u32) -> u32 {
-    const FILES_PER_DIR: u32 = 64;
-    burst * threads / FILES_PER_DIR
-}
-
-impl<T: Clone> Turns<T> {
-    pub fn new(bursts: Bursts) -> Self {
-        let all = vec![Vec::new(); bursts.measured as usize];
-        Self {
-            bursts,
-            all: Arc::new(Mutex::new(all)),
+pub fn burst(args: &Burst) -> Plan {
+    let args = args.clone();
+    let script = |thread: Thread<BurstTurn>| async move {
+        for burst in 0..thread.bursts.warmup + thread.bursts.measured {
+            let begin_ns = thread.sleep(burst).await;
+            thread.create(burst).await;
+            let sync = thread.task.call(Op::Fsync).await;
+            let close = thread.task.call(Op::Close).await;
+            let turn = BurstTurn {
+                begin_ns,
+                file_ns: close.ended_ns - begin_ns,
+                fsync_ns: sync.took_ns(),
+            };
+            thread.add(burst, turn);
         }
+    };
+    plan(args.bursts(), script, move |bursts| {
+        Outcome::Burst(BurstResult::new(&args, bursts))
+    })
+}
+
+pub fn write_burst(args: &WriteBurst) -> Plan {
+    let args = args.clone();
+    let (pieces, bytes) = (args.pieces, args.piece_bytes);
+    let script = move |thread: Thread<WriteBurstTurn>| async move {
+        let mut create = thread.create(0).await;
+        for burst in 0..thread.bursts.warmup + thread.bursts.measured {
+            let begin_ns = thread.sleep(burst).await;
+            let mut written_ns = begin_ns;
+            for _ in 0..pieces {
+                written_ns = thread.task.call(Op::Write { bytes }).await.ended_ns;
+            }
+            let sync = thread.task.call(Op::Fsync).await;
+            let close = thread.task.call(Op::Close).await;
+            let turn = WriteBurstTurn {
+                begin_ns,
+                end_ns: close.ended_ns,
+                create_ns: create.took_ns(),
+                write_ns: written_ns - begin_ns,
+                fsync_ns: sync.took_ns(),
+            };
+            thread.add(burst, turn);
+            // The file of the next burst is created before that burst.
+            create = thread.create(burst + 1).await;
+        }
+    };
+    plan(args.bursts(), script, move |bursts| {
+        Outcome::WriteBurst(WriteBurstResult::new(&args, bursts))
+    })
+}
+
+fn plan<T, F>(
+    bursts: Bursts,
+    script: impl Fn(Thread<T>) -> F,
+    outcome: impl Fn(&[Vec<T>]) -> Outcome + 'static,
+) -> Plan
+where
+    T: Clone + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let turns = Arc::new(Mutex::new(vec![Vec::new(); bursts.measured as usize]));
+    let programs = scripts(bursts.threads, |task, number| {
+        script(Thread {
+            task,
+            number,
+            bursts,
+            turns: Arc::clone(&turns),
+        })
+    });
+    let (from_ns, until_ns) = bursts.window_ns();
+    Plan {
+        programs,
+        files: Vec::new(),
+        measured: Measured::new(bursts.threads as usize, from_ns, until_ns),
+        begin_spread_ns: 0,
+        outcome: figures(move |_| {
+            let all = turns.lock().unwrap_or_else(PoisonError::into_inner);
+            // Only bursts in which every thread took part can be compared.
+            let is_complete = |burst: &&Vec<T>| burst.len() == bursts.threads as usize;
+            outcome(&all[..all.iter().take_while(is_complete).count()])
+        }),
+    }
+}
+
+impl<T> Thread<T> {
+    /// Sleeps until the thread's moment in a burst; returns when it begins.
+    async fn sleep(&self, burst: u32) -> u64 {
+        let moment_ns = self.bursts.moment_ns(self.number, burst);
+        self.task.call(Op::SleepUntil(moment_ns)).await.ended_ns
     }
 
-    /// Creates the measurement of its bursts.
-    pub fn measured(&self) -> Measured {
-        let (from_ns, until_ns) = self.bursts.window_ns();
-        Measured::new(self.bursts.threads as usize, from_ns, until_ns)
+    /// Creates a file of a burst, in a new directory when the last one is full.
+    async fn create(&self, burst: u32) -> Went {
+        const FILES_PER_DIR: u32 = 64;
+        let dir = burst * self.bursts.threads / FILES_PER_DIR;
+        self.task.call(Op::Create { dir }).await
     }
 
-    /// Adds a thread's turn in a burst.
-    pub fn add(&self, burst: u32, turn: T) {
+    fn add(&self, burst: u32, turn: T) {
         if let Some(measured) = burst.checked_sub(self.bursts.warmup) {
-            let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
             all[measured as usize].push(turn);
         }
-    }
-
-    /// Returns the bursts in which every thread took part: only these can be compared.
-    pub fn complete(&self) -> Vec<Vec<T>> {
-        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_complete = |burst: &&Vec<T>| burst.len() == self.bursts.threads as usize;
-        all.iter().take_while(is_complete).cloned().collect()
     }
 }

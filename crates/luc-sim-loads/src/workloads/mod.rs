@@ -1,7 +1,6 @@
 //! Workloads of `luc-lab bench` as programs. Each has a file and a row in [`plan`].
 
 mod barrier;
-mod burst;
 mod bursts;
 mod create_fsync;
 mod iozone;
@@ -9,7 +8,6 @@ mod metarates;
 #[cfg(test)]
 mod tests;
 mod wml;
-mod write_burst;
 mod write_delay;
 
 use luc_workload::{Bench, Outcome};
@@ -92,11 +90,11 @@ pub fn plan(load: &Load, costs: &Costs, disk: &DiskKind) -> Result<Plan, SimErro
     };
     match bench {
         Bench::CreateFsync(args) => Ok(create_fsync::plan(args, costs, disk)),
-        Bench::Burst(args) => Ok(burst::plan(args)),
+        Bench::Burst(args) => Ok(bursts::burst(args)),
         Bench::Metarates(args) => Ok(metarates::plan(args)),
         Bench::Iozone(args) => iozone::plan(args),
         Bench::WriteDelay(args) => Ok(write_delay::plan(args)),
-        Bench::WriteBurst(args) => Ok(write_burst::plan(args)),
+        Bench::WriteBurst(args) => Ok(bursts::write_burst(args)),
         _ => Err(SimError::Unknown {
             name: bench.name(),
             has: KNOWN.join(", "),

@@ -3,33 +3,13 @@
 //! The lab's figures are for kernel 6.12 on one virtual processor: `docs/demo-results.jsonl` and
 //! `docs/reproduction.md`. `docs/simulator.md` tells how well each agrees; the tests guard that.
 
-use luc_control::Params;
-use luc_workload::{BenchReport, Outcome};
+use luc_workload::Outcome;
 use proptest::prelude::*;
 
+use crate::tests::{report, setup};
 use crate::{Setup, load, run};
-use luc_sim::costs::Costs;
-use luc_sim::journal::kind::Choice;
 use luc_sim::kernel::{self, KERNELS};
 use luc_sim::mount::Mount;
-use luc_sim::processors::Machine;
-
-fn setup(disk: &str, cpus: u16, mips: f64, luc: bool) -> Setup {
-    Setup {
-        machine: Machine::new(cpus, mips),
-        disk: disk.parse().unwrap(),
-        costs: Costs::default(),
-        mount: "".parse().unwrap(),
-        journal: Choice::default(),
-        luc: luc.then(Params::default),
-        seed: 1,
-    }
-}
-
-fn report(text: &str, setup: &Setup) -> BenchReport {
-    let words: Vec<String> = text.split_whitespace().map(String::from).collect();
-    run(&load(&words).unwrap(), setup).unwrap()
-}
 
 fn rate(text: &str, setup: &Setup) -> f64 {
     report(text, setup).outcome.found().figures().main.unwrap()
@@ -213,8 +193,8 @@ fn a_sync_waits_for_no_newer_transaction() {
 #[test]
 fn what_the_simulator_lacks_is_told() {
     let refused = |text: &str| {
-        let words: Vec<String> = text.split_whitespace().map(String::from).collect();
-        let loaded = load(&words).and_then(|it| run(&it, &setup("4ms:1", 1, 1000.0, false)));
+        let loaded = load(text.split_whitespace());
+        let loaded = loaded.and_then(|it| run(&it, &setup("4ms:1", 1, 1000.0, false)));
         let error = loaded.unwrap_err().to_string();
         assert!(!error.contains('\n'), "{error}");
         error

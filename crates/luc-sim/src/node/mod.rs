@@ -67,6 +67,21 @@ pub struct Setup {
     pub seed: u64,
 }
 
+impl Setup {
+    /// A machine without LUC, with Debian's kernel, mount and journal.
+    pub fn stock(machine: Machine, disk: DiskKind) -> Self {
+        Self {
+            machine,
+            disk,
+            journal: Choice::default(),
+            costs: Costs::default(),
+            mount: Mount::default(),
+            luc: None,
+            seed: 1,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// A processor has finished a piece of work.

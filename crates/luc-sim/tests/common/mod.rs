@@ -2,10 +2,7 @@
 #![allow(dead_code)] // each test file uses its part
 
 use luc_control::Params;
-use luc_sim::costs::Costs;
-use luc_sim::journal::kind::Choice;
 use luc_sim::measured::Measured;
-use luc_sim::mount::Mount;
 use luc_sim::processors::{Machine, TaskId};
 use luc_sim::program::{Op, Program, Went};
 use luc_sim::{Node, Setup};
@@ -22,14 +19,11 @@ pub fn with_policy(name: &str) -> Params {
 
 /// Returns a machine on which one instruction takes a nanosecond.
 pub fn setup(disk: &str, cpus: u16, luc: Option<Params>, seed: u64) -> Setup {
+    let disk = disk.parse().expect("a disk");
     Setup {
-        machine: Machine::new(cpus, 1000.0),
-        disk: disk.parse().expect("a disk"),
-        journal: Choice::default(),
-        costs: Costs::default(),
-        mount: Mount::default(),
         luc,
         seed,
+        ..Setup::stock(Machine::new(cpus, 1000.0), disk)
     }
 }
 

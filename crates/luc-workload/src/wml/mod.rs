@@ -57,6 +57,6 @@ pub mod parts {
     pub use super::prepare::lay_out;
     pub use super::queue::Queue;
     pub use super::run::timing;
-    pub use super::system::{Chunk, Counted, EntryId, Position, System, Ticket, Work};
+    pub use super::system::{ByName, Chunk, Counted, EntryId, Position, System, Ticket, Work};
     pub use super::thread::Thread;
 }

@@ -8,7 +8,7 @@ use super::fileset::Kind;
 use super::halt::{Flow, Halt};
 use super::random::floor;
 use super::rotor::{Becomes, Pick, Want};
-use super::system::{EntryId, System};
+use super::system::{ByName, EntryId, System};
 use super::thread::{Thread, in_slot};
 
 impl<'e, S: System> Thread<'e, S> {
@@ -99,10 +99,7 @@ impl<'e, S: System> Thread<'e, S> {
             self.system.now_ns();
             return Ok(());
         }
-        self.system.aim(Kind::File, file).await;
-        let begin_ns = self.system.now_ns();
-        self.system.unlink().await?;
-        self.end(step, begin_ns, 0);
+        self.named(step, Kind::File, file, ByName::Unlink).await?;
         self.release(Kind::File, file, Becomes::Missing, 0).await;
         Ok(())
     }
@@ -120,10 +117,7 @@ impl<'e, S: System> Thread<'e, S> {
         let id = fileset(step, target)?;
         let picked = self.pick(step, id, Kind::File, Want::Existing, target, false);
         let file = picked.await?;
-        self.system.aim(Kind::File, file).await;
-        let begin_ns = self.system.now_ns();
-        self.system.stat().await?;
-        self.end(step, begin_ns, 0);
+        self.named(step, Kind::File, file, ByName::Stat).await?;
         self.release(Kind::File, file, Becomes::Same, 0).await;
         Ok(())
     }
@@ -159,20 +153,40 @@ impl<'e, S: System> Thread<'e, S> {
     }
 
     pub async fn make_dir(&mut self, step: &Step<'e>, fileset: FilesetId) -> Flow {
-        let dir = self.pick_leaf_dir(step, fileset, Want::Missing).await?;
-        let begin_ns = self.system.now_ns();
-        self.system.make_dir().await?;
-        self.end(step, begin_ns, 0);
-        self.release(Kind::LeafDir, dir, Becomes::Existing, 0).await;
-        Ok(())
+        let (from, to) = (Want::Missing, Becomes::Existing);
+        self.change_dir(step, fileset, ByName::MakeDir, from, to)
+            .await
     }
 
     pub async fn remove_dir(&mut self, step: &Step<'e>, fileset: FilesetId) -> Flow {
-        let dir = self.pick_leaf_dir(step, fileset, Want::Existing).await?;
+        let (from, to) = (Want::Existing, Becomes::Missing);
+        self.change_dir(step, fileset, ByName::RemoveDir, from, to)
+            .await
+    }
+
+    /// Takes a leaf directory that is in one state, and gives it another.
+    async fn change_dir(
+        &mut self,
+        step: &Step<'e>,
+        FilesetId(id): FilesetId,
+        call: ByName,
+        from: Want,
+        to: Becomes,
+    ) -> Flow {
+        let any = Target::default();
+        let picked = self.pick(step, id, Kind::LeafDir, from, &any, false);
+        let dir = picked.await?;
+        self.named(step, Kind::LeafDir, dir, call).await?;
+        self.release(Kind::LeafDir, dir, to, 0).await;
+        Ok(())
+    }
+
+    /// Makes and counts a call by name.
+    async fn named(&mut self, step: &Step<'e>, kind: Kind, entry: EntryId, call: ByName) -> Flow {
+        self.system.aim(kind, entry).await;
         let begin_ns = self.system.now_ns();
-        self.system.remove_dir().await?;
+        self.system.by_name(call).await?;
         self.end(step, begin_ns, 0);
-        self.release(Kind::LeafDir, dir, Becomes::Missing, 0).await;
         Ok(())
     }
 
@@ -234,20 +248,6 @@ impl<'e, S: System> Thread<'e, S> {
             let (name, what) = (&step.flowop.name, live.lacking(kind, want));
             Halt::Lacking(format!("flowop {name}: {what}"))
         })
-    }
-
-    /// Takes a leaf directory, and aims at it.
-    async fn pick_leaf_dir(
-        &mut self,
-        step: &Step<'e>,
-        FilesetId(id): FilesetId,
-        want: Want,
-    ) -> Flow<EntryId> {
-        let any = Target::default();
-        let picked = self.pick(step, id, Kind::LeafDir, want, &any, false);
-        let dir = picked.await?;
-        self.system.aim(Kind::LeafDir, dir).await;
-        Ok(dir)
     }
 
     /// Takes the entry of an open or remembered file, so that it is busy.

@@ -18,7 +18,7 @@ use super::engine::{Engine, Job, Place};
 use super::fileset::{Kind, PathBuffer};
 use super::halt::{Flow, Halt};
 use super::park::Park;
-use super::system::{Chunk, Counted, EntryId, Position, System, Ticket, Work};
+use super::system::{ByName, Chunk, Counted, EntryId, Position, System, Ticket, Work};
 use super::thread::Thread;
 use crate::clock::{NS_PER_MS, now_ns, sleep_until};
 use crate::crew::Shift;
@@ -263,20 +263,14 @@ impl System for Real<'_> {
         self.open_as("create", entry, flags, OFlags::CREATE)
     }
 
-    async fn stat(&mut self) -> Result<()> {
-        self.host.root.stat(self.path.get())
-    }
-
-    async fn unlink(&mut self) -> Result<()> {
-        self.host.root.unlink(self.path.get())
-    }
-
-    async fn make_dir(&mut self) -> Result<()> {
-        self.host.root.mkdir(self.path.get(), 0o755)
-    }
-
-    async fn remove_dir(&mut self) -> Result<()> {
-        self.host.root.rmdir(self.path.get())
+    async fn by_name(&mut self, call: ByName) -> Result<()> {
+        let (root, path) = (&self.host.root, self.path.get());
+        match call {
+            ByName::Stat => root.stat(path),
+            ByName::Unlink => root.unlink(path),
+            ByName::MakeDir => root.mkdir(path, 0o755),
+            ByName::RemoveDir => root.rmdir(path),
+        }
     }
 
     async fn list_dir(&mut self, fileset: usize, dir: u32) -> Result<u64> {

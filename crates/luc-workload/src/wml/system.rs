@@ -11,7 +11,7 @@ use luc_wml::plan::OpenFlags;
 use super::fileset::Kind;
 use super::halt::Flow;
 use super::stats::Stats;
-use crate::{Result, WorkloadError};
+use crate::Result;
 use luc_base::Recorder;
 
 /// A file or leaf directory of a fileset.
@@ -38,6 +38,15 @@ pub struct Chunk {
 pub enum Position {
     Start,
     End,
+}
+
+/// A call by name.
+#[derive(Clone, Copy)]
+pub enum ByName {
+    Stat,
+    Unlink,
+    MakeDir,
+    RemoveDir,
 }
 
 /// Processor time between the calls. A real processor spends it by itself.
@@ -115,11 +124,13 @@ pub trait System {
 
     /// Sets the entry that the calls by name are about: those that take no open file.
     async fn aim(&mut self, kind: Kind, entry: EntryId);
+    async fn by_name(&mut self, call: ByName) -> Result<()>;
     async fn open(&mut self, entry: EntryId, flags: OpenFlags) -> Result<Self::File>;
     /// Looks up the parent directory, then creates the file, or opens it if it is there.
     async fn create(&mut self, entry: EntryId, flags: OpenFlags) -> Result<Self::File>;
-    async fn stat(&mut self) -> Result<()>;
-    async fn unlink(&mut self) -> Result<()>;
+    /// Reads a directory of a fileset; returns the bytes of its entries.
+    async fn list_dir(&mut self, fileset: usize, dir: u32) -> Result<u64>;
+
     async fn close(&mut self, file: Self::File);
     async fn stat_open(&mut self, file: &Self::File) -> Result<()>;
     async fn fsync(&mut self, file: &Self::File) -> Result<()>;
@@ -139,17 +150,6 @@ pub trait System {
     ) -> Result<()>;
     /// Waits until `enough` of the thread's asynchronous writes have ended.
     async fn submitted(&self, enough: impl Fn() -> bool) -> Flow;
-    /// Makes the directory that was aimed at.
-    async fn make_dir(&mut self) -> Result<()> {
-        no_directories()
-    }
-    async fn remove_dir(&mut self) -> Result<()> {
-        no_directories()
-    }
-    /// Reads a directory of a fileset; returns the bytes of its entries.
-    async fn list_dir(&mut self, _fileset: usize, _dir: u32) -> Result<u64> {
-        no_directories()
-    }
     /// Tells whether an asynchronous write can be as large as this.
     fn can_submit(&self, _bytes: u64) -> bool {
         true
@@ -159,9 +159,4 @@ pub trait System {
     fn submissions(&self) -> Result<()> {
         Ok(())
     }
-}
-
-fn no_directories<T>() -> Result<T> {
-    let why = "this system has no calls for directories";
-    Err(WorkloadError::Arguments(why.into()))
 }

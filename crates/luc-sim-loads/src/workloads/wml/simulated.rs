@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use luc_wml::plan::OpenFlags;
-use luc_workload::Result;
 use luc_workload::wml::parts::{
-    Chunk, Counted, EntryId, Flow, Halt, Job, Kind, Position, System, Thread, Ticket, Work,
+    ByName, Chunk, Counted, EntryId, Flow, Halt, Job, Kind, Position, System, Thread, Ticket, Work,
 };
+use luc_workload::{Result, WorkloadError};
 
 use super::world::{Request, Waiting, World};
 use crate::script::Task;
@@ -62,6 +62,12 @@ impl Simulated<'_> {
     fn length(&self, entry: EntryId) -> u64 {
         self.world.state().bytes[entry.fileset][entry.index as usize]
     }
+}
+
+/// Returns an error for what plans are refused for.
+fn no_directories<T>() -> Result<T> {
+    let why = "the simulator has no calls for directories";
+    Err(WorkloadError::Arguments(why.into()))
 }
 
 /// Converts the bytes of one call, which are fewer than 2^32.
@@ -159,14 +165,18 @@ impl System for Simulated<'_> {
         })
     }
 
-    async fn stat(&mut self) -> Result<()> {
-        self.task.call(Op::Stat).await;
+    async fn by_name(&mut self, call: ByName) -> Result<()> {
+        let op = match call {
+            ByName::Stat => Op::Stat,
+            ByName::Unlink => Op::Unlink,
+            ByName::MakeDir | ByName::RemoveDir => return no_directories(),
+        };
+        self.task.call(op).await;
         Ok(())
     }
 
-    async fn unlink(&mut self) -> Result<()> {
-        self.task.call(Op::Unlink).await;
-        Ok(())
+    async fn list_dir(&mut self, _fileset: usize, _dir: u32) -> Result<u64> {
+        no_directories()
     }
 
     async fn close(&mut self, _file: Open) {
