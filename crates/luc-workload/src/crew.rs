@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::OnceLock;
 use std::thread;
 
-use crate::clock::{NS_PER_MS, NS_PER_US, now_ns, seconds_ns, sleep_until};
+use crate::clock::{NS_PER_MS, gathering_ns, now_ns, seconds_ns, sleep_until};
 use crate::observer::{Observed, Observer};
 use crate::scratch::{Scratch, allow_open_files};
 use crate::{Common, Result, Stop, WorkloadError};
@@ -174,9 +174,7 @@ pub fn run<P: Send, T: Send>(
         scratch.settle().inspect_err(|_| {
             let _ = gate.set(None);
         })?;
-        // Leave time for every thread to reach its sleep, so that all of them wake at the same
-        // moment.
-        let start_ns = now_ns() + 10 * NS_PER_MS + wanted as u64 * 100 * NS_PER_US;
+        let start_ns = now_ns() + gathering_ns(wanted as u64);
         let from_ns = start_ns + window.warmup_ns;
         let schedule = Schedule {
             start_ns,

@@ -44,6 +44,7 @@ mod worker;
 pub use args::Common;
 pub use benches::*;
 pub use benchmark::{Figures, Found, Measured};
+pub use clock::{gathering_ns, seconds_ns};
 pub use error::{Result, WorkloadError};
 pub use file_phase::Step;
 pub use folder::Folder;

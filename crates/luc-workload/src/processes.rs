@@ -23,7 +23,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::benchmark::{Benchmark, Measured};
-use crate::clock::{NS_PER_MS, NS_PER_US, now_ns, sleep_until};
+use crate::clock::{gathering_ns, now_ns, sleep_until};
 use crate::observer::{Observed, Observer};
 use crate::scratch::{Scratch, allow_descriptors};
 use crate::worker::{Assignment, Flags, Link, Order, Part, Reply, SHARED_BYTES};
@@ -131,9 +131,7 @@ fn run<B: Benchmark>(
     let mut observed: Option<Observed> = None;
     while done.len() < phases && !stop.is_set() {
         let workers = company.members.len() as u64;
-        // Leave time for every worker to reach its sleep, so that all of them wake at the same
-        // moment.
-        let start_ns = now_ns() + 10 * NS_PER_MS + workers * 100 * NS_PER_US;
+        let start_ns = now_ns() + gathering_ns(workers);
         company.order(&Order::Go(start_ns))?;
         sleep_until(start_ns, stop);
         let before = observer.read();

@@ -2,15 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use luc_workload::gathering_ns;
+
 use crate::script::Task;
 use luc_sim::processors::TaskId;
 use luc_sim::program::Op;
-
-/// Returns the time from the last arrival to the start of the next phase, ns. It is that of the
-/// benchmarks' parent, enough for every process to fall asleep.
-pub fn pause_ns(tasks: u32) -> u64 {
-    10_000_000 + 100_000 * u64::from(tasks)
-}
 
 #[derive(Default)]
 struct State {
@@ -61,7 +57,7 @@ impl Barrier {
             state.here.push(number);
             return None;
         }
-        state.begin_ns = now_ns + pause_ns(self.tasks);
+        state.begin_ns = now_ns + gathering_ns(self.tasks.into());
         Some(std::mem::take(&mut state.here))
     }
 }

@@ -1,28 +1,18 @@
 //! `luc-lab bench create-fsync`.
 
 use luc_disk::file_system::inodes;
-use luc_workload::{CreateFsync, CreateFsyncCalls, CreateFsyncResult, Outcome};
+use luc_workload::{CreateFsync, CreateFsyncCalls, CreateFsyncResult, Outcome, seconds_ns};
 
-use super::{Plan, figures, programs, seconds_ns};
+use super::{Plan, figures, programs};
 use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
 use luc_sim::measured::{Measured, latency};
 use luc_sim::program::{Op, Program, Went};
 
-/// A thread uses a directory for at least this many files.
-const SHARE_FILES_MIN: u32 = 2;
-/// The files of all threads use at most 1/`INODES_SHARE` of the inodes. A thread removes the files
-/// of one directory while those of another stay.
-const INODES_SHARE: u64 = 4;
-const DIRS_MIN: u32 = 2;
-
 pub fn plan(args: &CreateFsync, costs: &Costs, disk: &DiskKind) -> Plan {
     let tasks = args.threads as usize;
-    let files_max = inodes(disk.size_mib) / INODES_SHARE / u64::from(args.threads);
-    let files_max = u32::try_from(files_max).unwrap_or(u32::MAX);
-    let sharers = if args.own_dirs { 1 } else { args.threads };
-    let files_in_dir = (args.files_per_dir / sharers).max(SHARE_FILES_MIN);
-    let files_in_dir = files_in_dir.min((files_max / DIRS_MIN).max(1));
+    let (files_in_dir, dirs) = args.own_files(inodes(disk.size_mib));
+    let few = |count| u32::try_from(count).unwrap_or(u32::MAX);
     let from_ns = seconds_ns(args.warmup_s);
     let until_ns = match args.ops {
         Some(_) => u64::MAX,
@@ -33,8 +23,8 @@ pub fn plan(args: &CreateFsync, costs: &Costs, disk: &DiskKind) -> Plan {
         turn_instructions: costs.loop_turn,
         args: args.clone(),
         number,
-        files_in_dir,
-        dirs: (files_max / files_in_dir).max(DIRS_MIN),
+        files_in_dir: few(files_in_dir),
+        dirs: few(dirs),
         from_ns,
         left: args.ops.unwrap_or(u64::MAX),
         is_counted: false,

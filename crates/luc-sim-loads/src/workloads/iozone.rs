@@ -3,9 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use luc_workload::{Iozone, IozoneResult, Outcome, Part, Phase};
+use luc_workload::{Iozone, IozoneResult, Outcome, Part, Phase, gathering_ns};
 
-use super::barrier::pause_ns;
 use super::{Plan, figures, scripts};
 use crate::script::Task;
 use luc_sim::SimError;
@@ -99,7 +98,7 @@ impl Child {
     /// others, which still write theirs. Without `-c`, all sync and close their files after the
     /// clocks have stopped.
     async fn run(mut self, records: u64, bytes: u32, shared: Arc<Shared>) {
-        let pause_ns = pause_ns(self.args.threads);
+        let pause_ns = gathering_ns(self.args.threads.into());
         let begin_ns = self.task.call(Op::SleepUntil(pause_ns)).await.ended_ns;
         self.ended_ns = begin_ns;
         let stops = !self.args.no_stonewall;

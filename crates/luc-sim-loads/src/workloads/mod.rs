@@ -130,9 +130,3 @@ fn scripts<F: Future<Output = ()> + Send + 'static>(
 ) -> Vec<Box<dyn Program>> {
     programs(tasks, |number| Script::new(|task| script(task, number)))
 }
-
-/// Converts seconds that a command line has accepted.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn seconds_ns(seconds: f64) -> u64 {
-    (seconds * 1e9) as u64
-}

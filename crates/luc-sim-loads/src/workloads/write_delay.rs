@@ -1,8 +1,8 @@
 //! `luc-lab bench write-delay`.
 
-use luc_workload::{Outcome, WriteDelay, WriteDelayResult};
+use luc_workload::{Outcome, WriteDelay, WriteDelayResult, seconds_ns};
 
-use super::{Plan, figures, programs, seconds_ns};
+use super::{Plan, figures, programs};
 use luc_sim::measured::{Measured, latency};
 use luc_sim::program::{Op, Program, Went};
 

@@ -129,6 +129,18 @@ struct Thread {
     ended_ns: u64,
 }
 
+impl CreateFsync {
+    /// Returns how many of its files a thread puts into a directory, and how many directories it
+    /// uses in turn.
+    pub fn own_files(&self, inodes: u64) -> (u64, u64) {
+        let sharers = if self.own_dirs { 1 } else { self.threads };
+        let files_max = inodes / INODES_SHARE / u64::from(self.threads);
+        let files_per_dir = u64::from((self.files_per_dir / sharers).max(SHARE_FILES_MIN));
+        let files_per_dir = files_per_dir.min((files_max / DIRS_MIN).max(1));
+        (files_per_dir, (files_max / files_per_dir).max(DIRS_MIN))
+    }
+}
+
 impl Benchmark for CreateFsync {
     type Found = CreateFsyncResult;
 
@@ -230,11 +242,8 @@ impl Found for CreateFsyncResult {
 }
 
 fn places(args: &CreateFsync, scratch: &Scratch) -> Result<Vec<Place>> {
-    let sharers = if args.own_dirs { 1 } else { args.threads };
     let threads = u64::from(args.threads);
-    let files_max = scratch.free_inodes()? / INODES_SHARE / threads;
-    let files_per_dir = u64::from((args.files_per_dir / sharers).max(SHARE_FILES_MIN));
-    let files_per_dir = files_per_dir.min((files_max / DIRS_MIN).max(1));
+    let (files_per_dir, dirs_max) = args.own_files(scratch.free_inodes()?);
     let place = |index| {
         let (name, first_file) = if args.own_dirs {
             (format!("t{index:04}"), 0)
@@ -245,7 +254,7 @@ fn places(args: &CreateFsync, scratch: &Scratch) -> Result<Vec<Place>> {
             dir: scratch.subdir(&name)?,
             first_file,
             files_per_dir,
-            dirs_max: (files_max / files_per_dir).max(DIRS_MIN),
+            dirs_max,
         })
     };
     (0..threads).map(place).collect()

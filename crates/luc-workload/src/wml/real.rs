@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll, Waker};
 
-use luc_wml::plan::OpenFlags;
+use luc_wml::plan::{OpenFlags, Plan};
 use rustix::fs::{Advice, OFlags, RawDir, SeekFrom, fadvise, fstat, fsync, seek};
 use rustix::io::{Errno, pread, pwrite, read, retry_on_intr, write};
 
@@ -56,8 +56,8 @@ impl Host {
     }
 
     /// Runs a thread to its end.
-    pub fn run(&self, job: Job, shift: Shift<'_>) -> Result<Counted> {
-        let system = Real::new(self, &job, shift);
+    pub fn run(&self, job: Job, own: Own, shift: Shift<'_>) -> Result<Counted> {
+        let system = Real::new(self, job.place, own, shift);
         let (mut thread, mut steps) = Thread::new(&self.engine, job, system);
         ready(thread.run(&mut steps))?;
         Ok(thread.system.counted)
@@ -71,6 +71,21 @@ pub fn ready<T>(future: impl Future<Output = T>) -> T {
     loop {
         if let Poll::Ready(done) = future.as_mut().poll(&mut context) {
             return done;
+        }
+    }
+}
+
+/// A thread's memory and counts, which are made before the run begins.
+pub struct Own {
+    memory: Vec<u8>,
+    counted: Counted,
+}
+
+impl Own {
+    pub fn new(plan: &Plan, job: &Job) -> Self {
+        Self {
+            memory: vec![0; usize::try_from(job.memory_bytes).unwrap_or(0)],
+            counted: Counted::new(job.place.thread(plan)),
         }
     }
 }
@@ -110,15 +125,14 @@ impl AsFd for Open {
 }
 
 impl<'h> Real<'h> {
-    pub fn new(host: &'h Host, job: &Job, shift: Shift<'h>) -> Self {
-        let Place { instance, .. } = job.place;
+    pub fn new(host: &'h Host, place: Place, own: Own, shift: Shift<'h>) -> Self {
         Self {
             host,
-            pool: host.pools[instance].as_ref(),
+            pool: host.pools[place.instance].as_ref(),
             shift,
-            memory: vec![0; usize::try_from(job.memory_bytes).unwrap_or(0)],
+            memory: own.memory,
             path: PathBuffer::default(),
-            counted: Counted::new(job.place.thread(&host.engine.plan)),
+            counted: own.counted,
             seen_ns: shift.start_ns,
         }
     }

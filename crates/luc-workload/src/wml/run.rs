@@ -12,7 +12,7 @@ use super::engine::{Engine, Job};
 use super::jobs::{aio_bytes, descriptors, draws, program};
 use super::options::WmlOptions;
 use super::prepare::{Say, prepare};
-use super::real::Host;
+use super::real::{Host, Own};
 use super::report::{FilesetResult, WmlResult};
 use super::system::Counted;
 use crate::benchmark::Measured;
@@ -90,16 +90,21 @@ pub fn run(
     let threads = program.jobs.len();
     say(&format!("running {threads} threads"), length);
     let running = AtomicUsize::new(threads);
-    let body = |job: Job, shift: Shift<'_>| {
+    let body = |(job, own): (Job, Own), shift: Shift<'_>| {
         let thread = job.place.thread(plan);
-        let counted = one(&host, job, shift);
+        let counted = one(&host, job, own, shift);
         // The last thread ends the run.
         if running.fetch_sub(1, Ordering::AcqRel) == 1 && now_ns() < shift.until_ns {
             host.finish(shift.ended);
         }
         counted.map(|counted| (thread, counted))
     };
-    let ran = crew::run(program.jobs, window, &scratch, stop, body);
+    let jobs = program.jobs.into_iter();
+    let jobs = jobs.map(|job| {
+        let own = Own::new(plan, &job);
+        (job, own)
+    });
+    let ran = crew::run(jobs.collect(), window, &scratch, stop, body);
     // After an error, too: nothing may still be writing when the files are removed.
     let written: Vec<Recorder> = host.pools.iter().flatten().map(Pool::end).collect();
     let mut ran = ran?;
@@ -120,7 +125,7 @@ pub fn run(
     })
 }
 
-fn one(host: &Host, job: Job, shift: Shift<'_>) -> Result<Counted> {
+fn one(host: &Host, job: Job, own: Own, shift: Shift<'_>) -> Result<Counted> {
     let plan = &host.engine.plan;
     let nice = plan.processes[job.place.process].nice;
     if nice != 0 {
@@ -136,7 +141,7 @@ fn one(host: &Host, job: Job, shift: Shift<'_>) -> Result<Counted> {
     if let Some(pool) = &host.pools[job.place.instance] {
         pool.begin(*shift);
     }
-    host.run(job, shift)
+    host.run(job, own, shift)
 }
 
 /// Sets the I/O priority of the calling thread, in the kernel's encoding.

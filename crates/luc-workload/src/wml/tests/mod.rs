@@ -18,7 +18,7 @@ use super::halt::{Flow, Halt};
 use super::jobs::{draws, program};
 use super::options::WmlOptions;
 use super::prepare::prepare;
-use super::real::{Host, Real, ready};
+use super::real::{Host, Own, Real, ready};
 use super::thread::Thread;
 use crate::Stop;
 use crate::crew::{Schedule, Shift};
@@ -84,7 +84,8 @@ impl Rig {
         let program = program(&self.host.engine.plan, &self.options).expect("compiles");
         let job: Job = program.jobs.into_iter().next().expect("a thread");
         let shift = Shift::new(schedule, &self.stop, &self.stop);
-        let system = Real::new(&self.host, &job, shift);
+        let own = Own::new(&self.host.engine.plan, &job);
+        let system = Real::new(&self.host, job.place, own, shift);
         Thread::new(&self.host.engine, job, system)
     }
 
