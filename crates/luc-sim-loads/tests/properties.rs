@@ -162,6 +162,29 @@ proptest! {
         prop_assert!(watch.fsyncs > 0 && watch.committed_ns.len() > 1);
     }
 
+    /// The same input gives the same report; no rate is above what the disk can do: a commit is a
+    /// write of the log, then one of its record.
+    #[test]
+    fn runs_keep_their_bounds(
+        threads in 1_u32..40,
+        cpus in 1_u16..5,
+        exponent in 0_i32..4,
+        disk_us in 1_u64..5000,
+        depth in 1_u32..65,
+        luc in any::<bool>(),
+    ) {
+        let text = format!("create-fsync --threads {threads} --seconds 0.5 --warmup-s 0.25");
+        let machine = Machine::new(cpus, 125.0 * 2.0_f64.powi(exponent));
+        let one = setup(&format!("{disk_us}us:{depth}"), machine, luc, 1);
+        let found = run(&load(&text), &one).expect("a run");
+        prop_assert_eq!(&found, &run(&load(&text), &one).expect("a run"));
+        let commits_max = found.elapsed_ns / (2_000 * disk_us) + 1;
+        prop_assert!(found.journal.expect("commits").commits <= commits_max);
+        prop_assert!(found.fsyncs_per_commit.expect("commits") <= f64::from(threads) + 1.0);
+        let busy_ns = found.cpu_busy_ns.expect("busy");
+        prop_assert!(busy_ns <= found.elapsed_ns * u64::from(cpus) + 8_000_000);
+    }
+
     /// On stock no constant time matters: half of all times gives twice all rates. If tasks wait
     /// for a processor, or sleep, the kernel's tick and timer slack would matter.
     #[test]

@@ -20,10 +20,8 @@ fn near(found: f64, lab: f64, share: f64) {
 }
 
 /// Short loads of each kind.
-const LOADS: [&str; 16] = [
+const LOADS: [&str; 14] = [
     "create-fsync --threads 5 --ops 20 --warmup-s 0.1 --bytes 9000",
-    "create-fsync --threads 1 --seconds 0.5 --warmup-s 0.25",
-    "create-fsync --threads 31 --seconds 0.5 --warmup-s 0.25",
     "burst --threads 5 --period-ms 20 --bursts 5 --warmup-bursts 1",
     "write-burst --threads 5 --period-ms 100 --bursts 5 --warmup-bursts 1",
     "write-delay --writers 9 --fsync-streams 2 --seconds 0.5 --warmup-s 0.1",
@@ -42,28 +40,23 @@ const LOADS: [&str; 16] = [
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// The same input gives the same report; there are no more commits than the disk can do, no
-    /// commit serves two syncs of a thread, and no processor is busy for longer than the run.
+    /// The same input gives the same report; there are no more commits than the disk can do, and no
+    /// processor is busy for longer than the run.
     #[test]
     fn every_program_ends_and_keeps_its_bounds(
         at in 0..LOADS.len(), cpus in 1_u16..5, exponent in 0_u32..4, luc in any::<bool>(),
-        ordered in any::<bool>(), kernel in 0..KERNELS.len(), disk_us in 1_u64..5000,
-        depth in 1_u32..65,
+        ordered in any::<bool>(), kernel in 0..KERNELS.len(),
     ) {
         let mips = 125.0 * f64::from(1 << exponent);
-        let mut one = setup(&format!("{disk_us}us:{depth}"), cpus, mips, luc);
+        let mut one = setup("2ms:4", cpus, mips, luc);
         one.mount.kernel = &KERNELS[kernel];
         one.mount.unwritten = !ordered;
         let found = report(LOADS[at], &one);
         prop_assert_eq!(&found, &report(LOADS[at], &one));
-        let (elapsed_ns, commits) = (found.elapsed_ns, found.journal.unwrap().commits);
+        let elapsed_s = found.elapsed_ns as f64 / 1e9;
+        let commits = found.journal.unwrap().commits as f64;
         // A commit writes its log, then its record.
-        let commits_max = elapsed_ns / (2_000 * disk_us) + 3;
-        prop_assert!(commits <= commits_max, "{commits} in {elapsed_ns} ns");
-        if let Outcome::CreateFsync(loops) = &found.outcome {
-            let threads = f64::from(loops.args.threads);
-            prop_assert!(found.fsyncs_per_commit.unwrap() <= threads + 1.0);
-        }
+        prop_assert!(commits <= elapsed_s * 1e3 / 4.0 + 3.0, "{commits} in {elapsed_s} s");
         let syncs = found.outcome.found().figures().syncs.map_or(0, |it| it.max_ns);
         prop_assert!(syncs < 100_000_000_000, "one took {} ns", syncs);
         let busy_ns = found.cpu_busy_ns.unwrap();
