@@ -39,13 +39,7 @@ static void luc_fs_tell_entry(void)
 	WRITE_ONCE(luc_entry.devs, devs);
 }
 
-/* Under RCU: with a reference, or NULL if it is going away. */
-struct luc_fs *luc_fs_keep(struct luc_fs *fs)
-{
-	return fs && kobject_get_unless_zero(&fs->kobj) ? fs : NULL;
-}
-
-struct luc_fs *luc_fs_get(dev_t dev)
+static struct luc_fs *luc_fs_get(dev_t dev)
 {
 	struct luc_fs *fs;
 
@@ -53,11 +47,6 @@ struct luc_fs *luc_fs_get(dev_t dev)
 	fs = luc_fs_keep(luc_fs_find(dev));
 	rcu_read_unlock_sched();
 	return fs;
-}
-
-void luc_fs_put(struct luc_fs *fs)
-{
-	kobject_put(&fs->kobj);
 }
 
 static void luc_fs_release(struct kobject *kobj)

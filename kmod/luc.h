@@ -113,9 +113,6 @@ struct luc_fs {
 /* fs.c */
 extern struct mutex luc_mutex;
 extern struct hlist_head luc_table[LUC_TABLE_SLOTS];
-struct luc_fs *luc_fs_keep(struct luc_fs *fs);		/* under RCU */
-struct luc_fs *luc_fs_get(dev_t dev);
-void luc_fs_put(struct luc_fs *fs);
 int luc_fs_attach(dev_t dev, const struct luc_params *params);
 int luc_fs_detach(dev_t dev);
 void luc_fs_detach_all(void);
@@ -141,6 +138,17 @@ static inline struct luc_fs *luc_fs_find(dev_t dev)
 			return fs;
 	}
 	return NULL;
+}
+
+/* Under RCU: with a reference, or NULL if it is going away. */
+static inline struct luc_fs *luc_fs_keep(struct luc_fs *fs)
+{
+	return fs && kobject_get_unless_zero(&fs->kobj) ? fs : NULL;
+}
+
+static inline void luc_fs_put(struct luc_fs *fs)
+{
+	kobject_put(&fs->kobj);
 }
 
 /* j_fs_dev is set as long as a journal exists. */
