@@ -34,51 +34,76 @@
 #include <linux/string.h>
 #include <linux/wait_bit.h>
 
+#include "../abi/luc_hooks.h"
 #include "entry.h"
 #include "luc.h"
 
 /*
- * The hooks. Without a needed one the attach fails; without an optional one LUC sees or
- * does a little less, as its comment says. regs: registers of the hooked call. back: the
- * hook's return address, which entry.c learns. caller: the function's return address.
+ * What each hook does. regs: registers of the hooked call. back: the hook's return
+ * address, which entry.c learns. caller: the function's return address.
  */
-#define LUC_HOOKS(HOOK)							\
-	HOOK("jbd2_complete_transaction", true,				\
-	     luc_learn(&luc_entry.complete, back);			\
-	     luc_on_complete((void *)regs->di, regs->si,		\
-			     luc_dev_of((void *)regs->di)))		\
-	HOOK("jbd2_log_wait_commit", true,				\
-	     luc_learn(&luc_entry.wait_commit, back);			\
-	     luc_on_wait_commit((void *)regs->di, regs->si,		\
-				luc_dev_of((void *)regs->di), caller))	\
-	/* fsync of directories counts as urgent from 6.12 on */	\
-	HOOK("ext4_sync_file", false,					\
-	     luc_learn(&luc_entry.sync_file, back);			\
-	     luc_on_sync_file(file_inode((void *)regs->di)->i_sb->s_dev)) \
-	HOOK("jbd2_journal_commit_transaction", true,			\
-	     luc_learn(&luc_entry.commit, back);			\
-	     luc_on_commit((void *)regs->di, luc_dev_of((void *)regs->di))) \
-	HOOK("jbd2_journal_write_metadata_buffer", true,		\
-	     luc_learn_write(back);					\
-	     luc_on_write_buffer((void *)regs->di, (void *)regs->si))	\
-	/* contended buffers are copied 16 times for each sleep, as needed copies are not seen */			\
-	HOOK("jbd2_journal_file_buffer", false,				\
-	     luc_learn_file(back);					\
-	     luc_on_file_buffer((void *)regs->di, (void *)regs->si, regs->dx)) \
-	/* delayed writes are not seen: copy-out never starts */	\
-	HOOK("out_of_line_wait_on_bit", false,				\
-	     luc_learn(&luc_entry.wait_bit, back);			\
-	     luc_on_wait_bit((void *)regs->di, regs->si, regs->cx, caller)) \
-	/* a task that waits for a new transaction waits up to 1 ms more */ \
-	HOOK("wait_transaction_locked", false,				\
-	     luc_learn(&luc_entry.wait_locked, back);			\
-	     luc_on_wait_locked((void *)regs->di))			\
-	/* fast commits are not counted */				\
-	HOOK("jbd2_fc_end_commit", false,				\
-	     luc_learn(&luc_entry.fast_commit, back);			\
-	     luc_on_fast_commit((void *)regs->di))			\
-	HOOK("jbd2_journal_destroy", true,				\
-	     luc_on_destroy((void *)regs->di))
+#define LUC_AT(function)						\
+	static __always_inline void					\
+	luc_at_##function(const struct luc_regs *regs, unsigned long back, unsigned long caller)
+
+LUC_AT(jbd2_complete_transaction)
+{
+	luc_learn(&luc_entry.complete, back);
+	luc_on_complete((void *)regs->di, regs->si, luc_dev_of((void *)regs->di));
+}
+
+LUC_AT(jbd2_log_wait_commit)
+{
+	luc_learn(&luc_entry.wait_commit, back);
+	luc_on_wait_commit((void *)regs->di, regs->si, luc_dev_of((void *)regs->di), caller);
+}
+
+LUC_AT(ext4_sync_file)
+{
+	luc_learn(&luc_entry.sync_file, back);
+	luc_on_sync_file(file_inode((void *)regs->di)->i_sb->s_dev);
+}
+
+LUC_AT(jbd2_journal_commit_transaction)
+{
+	luc_learn(&luc_entry.commit, back);
+	luc_on_commit((void *)regs->di, luc_dev_of((void *)regs->di));
+}
+
+LUC_AT(jbd2_journal_write_metadata_buffer)
+{
+	luc_learn_write(back);
+	luc_on_write_buffer((void *)regs->di, (void *)regs->si);
+}
+
+LUC_AT(jbd2_journal_file_buffer)
+{
+	luc_learn_file(back);
+	luc_on_file_buffer((void *)regs->di, (void *)regs->si, regs->dx);
+}
+
+LUC_AT(out_of_line_wait_on_bit)
+{
+	luc_learn(&luc_entry.wait_bit, back);
+	luc_on_wait_bit((void *)regs->di, regs->si, regs->cx, caller);
+}
+
+LUC_AT(wait_transaction_locked)
+{
+	luc_learn(&luc_entry.wait_locked, back);
+	luc_on_wait_locked((void *)regs->di);
+}
+
+LUC_AT(jbd2_fc_end_commit)
+{
+	luc_learn(&luc_entry.fast_commit, back);
+	luc_on_fast_commit((void *)regs->di);
+}
+
+LUC_AT(jbd2_journal_destroy)
+{
+	luc_on_destroy((void *)regs->di);
+}
 
 enum luc_hook_state { LUC_DETACHED, LUC_ATTACHED, LUC_BUSY, LUC_MISSING, LUC_STUCK };
 
@@ -97,7 +122,7 @@ struct luc_hook {
 	unsigned long address;		/* 0 until looked up */
 };
 
-#define LUC_HOOK_ROW(name, need, call) { .function = name, .needed = need },
+#define LUC_HOOK_ROW(name, need) { .function = #name, .needed = need },
 
 /* Changed under luc_mutex while luc_ops is not registered. */
 static struct luc_hook luc_hook[] __read_mostly = { LUC_HOOKS(LUC_HOOK_ROW) };
@@ -117,9 +142,9 @@ static bool luc_is_in(unsigned long back, const struct luc_hook *h)
 	return back - MCOUNT_INSN_SIZE - h->address <= 4;
 }
 
-#define LUC_HOOK_CALL(name, need, call)					\
+#define LUC_HOOK_CALL(name, need)					\
 	if (luc_is_in(back, h)) {					\
-		call;							\
+		luc_at_##name(regs, back, caller);			\
 		return;							\
 	}								\
 	h++;

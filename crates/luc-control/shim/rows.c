@@ -8,6 +8,7 @@
 #define _Static_assert(...)
 #include "luc_counters.h"
 #include "luc_decision.h"
+#include "luc_hooks.h"
 
 #define FIELD(field, doc) doc field,
 #define FIELD_OF_KNOB(field, k, lo, hi, dflt, doc) doc field,
@@ -48,6 +49,7 @@ enumeration! { "`enum luc_copies`: what a commit writes as copies." Copies
 	Knob { name: #knob, kind: KIND_##k(knob), min: lo, max: hi, default: dflt, help: doc },
 #define COUNTER(counter, k, doc) Counter { name: #counter, kind: CounterKind::@k, help: doc },
 #define POLICY(word, knobs, doc) (word, knobs, doc),
+#define HOOKED(function, need) HookedFunction { name: #function, needed: need },
 
 @part tables
 LUC_BATCHINGS(VALUE_OF_BATCHING)
@@ -61,4 +63,5 @@ const words_copyout: &[Enumerator] = &[ LUC_COPYOUTS(WORD_OF_CONTROLLER) ];
 const words_mode: &[Enumerator] = &[ LUC_MODES(WORD_OF_MODE) ];
 static KNOBS: &[Knob] = &[ LUC_KNOBS(KNOB) ];
 static COUNTERS: &[Counter] = &[ LUC_COUNTERS(COUNTER) ];
+static HOOKED: &[HookedFunction] = &[ LUC_HOOKS(HOOKED) ];
 pub(crate) static POLICIES: &[(&str, &str, &str)] = &[ LUC_POLICIES(POLICY) ];

@@ -32,5 +32,6 @@ pub use policy::{CUSTOM, POLICY, Policy, policies, policy, policy_text, policy_w
 pub use returns::Returns;
 pub use step::{complete_events, control_pass, control_step};
 pub use tables::{
-    Counter, CounterKind, Enumerator, Knob, KnobError, KnobKind, counter, counters, knob, knobs,
+    Counter, CounterKind, Enumerator, HookedFunction, Knob, KnobError, KnobKind, counter, counters,
+    hooked_functions, knob, knobs,
 };

@@ -3,6 +3,7 @@
 //! The checks only look. A need that cannot be judged from here is `Unknown`, never guessed: the
 //! module checks again, and knows more, when it is loaded.
 
+use luc_control::hooked_functions;
 use rustix::io::Errno;
 
 use crate::check::{Check, Need, State};
@@ -11,20 +12,6 @@ use crate::kernel::{self, Capability, configuration, is_set};
 use crate::loading;
 use crate::sysfs;
 use crate::system::System;
-
-/// Functions that the module hooks; `true` for those it can do without.
-pub const FUNCTIONS: [(&str, bool); 10] = [
-    ("jbd2_journal_commit_transaction", false),
-    ("jbd2_journal_write_metadata_buffer", false),
-    ("jbd2_complete_transaction", false),
-    ("jbd2_log_wait_commit", false),
-    ("jbd2_journal_destroy", false),
-    ("ext4_sync_file", true),
-    ("jbd2_journal_file_buffer", true),
-    ("out_of_line_wait_on_bit", true),
-    ("wait_transaction_locked", true),
-    ("jbd2_fc_end_commit", true),
-];
 
 /// Kernel options without which nothing works.
 const OPTIONS: [&str; 2] = ["CONFIG_MODULES", "CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS"];
@@ -176,22 +163,22 @@ fn functions(system: &dyn System) -> Check {
             "mount -t tracefs tracefs /sys/kernel/tracing, as root",
         );
     }
-    let mut present = [false; FUNCTIONS.len()];
+    let mut present = vec![false; hooked_functions().len()];
     for line in text.lines() {
         let Some(name) = line.split_whitespace().nth(column) else {
             continue;
         };
-        if let Some(at) = FUNCTIONS.iter().position(|(function, _)| *function == name) {
+        if let Some(at) = hooked_functions().iter().position(|it| it.name == name) {
             present[at] = true;
         }
     }
-    let absent = |optional: bool| -> Vec<&str> {
-        let rows = FUNCTIONS.iter().zip(present);
-        rows.filter(|((_, without), there)| !there && *without == optional)
-            .map(|((function, _), _)| *function)
+    let absent = |needed: bool| -> Vec<&str> {
+        let rows = hooked_functions().iter().zip(&present);
+        rows.filter(|(hook, there)| !**there && hook.needed == needed)
+            .map(|(hook, _)| hook.name)
             .collect()
     };
-    let needed = absent(false);
+    let needed = absent(true);
     if needed.is_empty() && by_name_only {
         return Check::unknown(
             need,
@@ -200,7 +187,7 @@ fn functions(system: &dyn System) -> Check {
         );
     }
     if needed.is_empty() {
-        let found = match absent(true) {
+        let found = match absent(false) {
             all if all.is_empty() => "all present".to_owned(),
             some => format!(
                 "all required ones present; optional ones missing: {}",
@@ -244,19 +231,19 @@ fn hooks_free(system: &dyn System) -> Check {
     for line in text.lines() {
         let mut words = line.split_whitespace();
         let name = words.next().unwrap_or_default();
-        let row = FUNCTIONS.iter().find(|(function, _)| *function == name);
-        let Some((name, optional)) = row.filter(|_| !is_ours(name)) else {
+        let row = hooked_functions().iter().find(|hook| hook.name == name);
+        let Some(hook) = row.filter(|_| !is_ours(name)) else {
             continue;
         };
         // The number of users, then flags of one letter each.
         let mut flags = words.skip(1).take_while(|word| word.len() == 1);
         if flags.any(|flag| flag == "D") {
-            taken.push(*name);
-            needed |= !optional;
+            taken.push(hook.name);
+            needed |= hook.needed;
         }
     }
     let mut patched = sysfs::livepatched(system);
-    patched.retain(|name| FUNCTIONS.iter().any(|(function, _)| function == name));
+    patched.retain(|name| hooked_functions().iter().any(|hook| hook.name == name));
     if taken.is_empty() && !patched.is_empty() {
         return Check::not(
             need,

@@ -105,9 +105,9 @@ impl<P: Program> Pretended<P> {
             "CONFIG_MODULES=y\nCONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS=y\n",
         );
         pretended.put("/sys/kernel/security/lockdown", "[none] integrity\n");
-        let functions: String = luc_host::preconditions::FUNCTIONS
+        let functions: String = luc_control::hooked_functions()
             .iter()
-            .map(|(name, _)| format!("{name}\n"))
+            .map(|it| format!("{}\n", it.name))
             .collect();
         let tracing = "/sys/kernel/tracing";
         pretended.put(&format!("{tracing}/available_filter_functions"), &functions);
@@ -188,13 +188,11 @@ impl<P: Program> Pretended<P> {
         self.put("/sys/fs/luc/version", "0.1.0\n");
         self.put("/sys/fs/luc/attach", "");
         self.put("/sys/fs/luc/detach", "");
-        let hooks: String = luc_host::preconditions::FUNCTIONS
+        let hooks: String = luc_control::hooked_functions()
             .iter()
-            .map(|(name, optional)| {
-                format!(
-                    "{name} detached{}\n",
-                    if *optional { " optional" } else { "" }
-                )
+            .map(|it| {
+                let optional = if it.needed { "" } else { " optional" };
+                format!("{} detached{optional}\n", it.name)
             })
             .collect();
         self.put("/sys/fs/luc/hooks", hooks);

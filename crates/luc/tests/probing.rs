@@ -75,10 +75,11 @@ fn kernels_that_lack_something() {
     });
     machine.on("functions by kallsyms", |m| {
         m.remove(tracing);
-        let functions = luc_host::preconditions::FUNCTIONS.iter();
-        let needed = functions.filter(|(_, optional)| !optional);
+        let needed = luc_control::hooked_functions()
+            .iter()
+            .filter(|it| it.needed);
         let lines: String = needed
-            .map(|(name, _)| format!("0000000000000000 T {name}\t[jbd2]\n"))
+            .map(|it| format!("0000000000000000 T {}\t[jbd2]\n", it.name))
             .collect();
         m.put("/proc/kallsyms", lines);
     });
