@@ -27,7 +27,7 @@ pub use layout::{
     TrialPhase,
 };
 pub use pid::{Gains, PidState, PidTerms, Saturated, pid_step};
-pub use poles::{Complex, GAIN_MAX, Loop, Poles, PolesError, Verdict, poles};
+pub use poles::{Complex, GAIN_MAX, Loop, Poles, PolesError, Stability, poles};
 pub use policy::{CUSTOM, POLICY, Policy, policies, policy, policy_text, policy_words};
 pub use returns::Returns;
 pub use step::{complete_events, control_pass, control_step};

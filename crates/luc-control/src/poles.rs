@@ -1,4 +1,4 @@
-//! The poles of the closed loop, and their verdict on a set of gains.
+//! The poles of the closed loop, and what they say of a set of gains.
 //!
 //! The plant is d(t+1) = d(t) + c u(t+1), the controller is the PID law of
 //! `control/luc_pid.c`. Two closed loops follow from it, and they differ in
@@ -58,7 +58,7 @@ impl fmt::Display for Complex {
 
 /// The fate of an error, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
+pub enum Stability {
     /// It dies out: every pole lies inside the unit circle.
     Stable,
     /// It stays: the outermost pole lies on the circle.
@@ -67,7 +67,7 @@ pub enum Verdict {
     Unstable,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for Stability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Stable => "stable",
@@ -86,8 +86,8 @@ pub struct Loop {
     pub cancelled: bool,
     /// Largest modulus of the poles.
     pub modulus: f64,
-    /// The verdict on that modulus.
-    pub verdict: Verdict,
+    /// What that modulus means.
+    pub stability: Stability,
     /// Commits until an error has shrunk to a tenth by the slowest pole's modulus; `None` unless
     /// stable.
     pub settling_commits: Option<u64>,
@@ -100,8 +100,8 @@ pub struct Poles {
     pub published: Loop,
     /// The error of a commit corrects the next one.
     pub stepwise: Loop,
-    /// The worse verdict of the two.
-    pub verdict: Verdict,
+    /// The worse of the two.
+    pub stability: Stability,
 }
 
 /// Why gains make no loop: the name of the first bad argument, and its value.
@@ -143,11 +143,11 @@ pub fn poles(kp: f64, ki: f64, kd: f64, c: f64) -> Result<Poles, PolesError> {
     };
     let published = describe(published, cancelled);
     let stepwise = describe(stepwise, cancelled);
-    let verdict = published.verdict.max(stepwise.verdict);
+    let stability = published.stability.max(stepwise.stability);
     Ok(Poles {
         published,
         stepwise,
-        verdict,
+        stability,
     })
 }
 
@@ -170,19 +170,19 @@ fn loop_gains(kp: f64, ki: f64, kd: f64, c: f64) -> Result<[f64; 3], PolesError>
 fn describe(mut poles: Vec<Complex>, cancelled: bool) -> Loop {
     poles.sort_by(|a, b| b.modulus().total_cmp(&a.modulus()));
     let modulus = poles.first().map_or(0.0, |pole| pole.modulus());
-    let verdict = if modulus < 1.0 - MARGIN {
-        Verdict::Stable
+    let stability = if modulus < 1.0 - MARGIN {
+        Stability::Stable
     } else if modulus <= 1.0 + MARGIN {
-        Verdict::Marginal
+        Stability::Marginal
     } else {
-        Verdict::Unstable
+        Stability::Unstable
     };
     Loop {
         poles,
         cancelled,
         modulus,
-        verdict,
-        settling_commits: (verdict == Verdict::Stable).then(|| settling(modulus)),
+        stability,
+        settling_commits: (stability == Stability::Stable).then(|| settling(modulus)),
     }
 }
 
@@ -256,15 +256,15 @@ mod tests {
         assert!(near(first.im.abs(), 0.1695) && near(first.im, -second.im));
         assert_eq!(format!("{first}"), "0.717+0.170i");
         assert!(near(poles.stepwise.modulus, 0.659), "{poles:?}");
-        assert_eq!(poles.verdict, Verdict::Stable);
+        assert_eq!(poles.stability, Stability::Stable);
     }
 
     #[test]
     fn large_gains_are_unstable_only_stepwise() {
         let poles = poles(3.0, 0.25, 0.25, 1.0).unwrap();
-        assert_eq!(poles.published.verdict, Verdict::Stable);
-        assert_eq!(poles.stepwise.verdict, Verdict::Unstable);
-        assert_eq!(poles.verdict, Verdict::Unstable);
+        assert_eq!(poles.published.stability, Stability::Stable);
+        assert_eq!(poles.stepwise.stability, Stability::Unstable);
+        assert_eq!(poles.stability, Stability::Unstable);
         assert_eq!(poles.stepwise.settling_commits, None);
     }
 
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(p_only.published.poles.len(), 1);
         assert!(near(p_only.published.modulus, 1.0 / 1.5));
         assert!(near(p_only.stepwise.modulus, 0.5));
-        assert_eq!(p_only.verdict, Verdict::Stable);
+        assert_eq!(p_only.stability, Stability::Stable);
         // Deadbeat: the next batch is right at once.
         let deadbeat = poles(1.0, 0.0, 0.0, 1.0).unwrap();
         assert!(deadbeat.stepwise.modulus < 1e-12);
@@ -287,11 +287,11 @@ mod tests {
             poles(0.0, 0.0, 0.5, 1.0).unwrap(),
             poles(0.8, 0.25, 0.25, 0.0).unwrap(),
         ] {
-            assert_eq!(loops.verdict, Verdict::Marginal, "{loops:?}");
+            assert_eq!(loops.stability, Stability::Marginal, "{loops:?}");
         }
         // A pole on the circle: Kp = 2 reverses every error.
         let turning = poles(2.0, 0.0, 0.0, 1.0).unwrap();
-        assert_eq!(turning.stepwise.verdict, Verdict::Marginal);
+        assert_eq!(turning.stepwise.stability, Stability::Marginal);
     }
 
     #[test]
@@ -311,7 +311,7 @@ mod tests {
             Err(PolesError::TooLarge("c", _))
         ));
         let extreme = poles(GAIN_MAX, GAIN_MAX, GAIN_MAX, GAIN_MAX).unwrap();
-        assert_eq!(extreme.stepwise.verdict, Verdict::Unstable);
+        assert_eq!(extreme.stepwise.stability, Stability::Unstable);
         assert!(extreme.stepwise.modulus.is_finite());
     }
 

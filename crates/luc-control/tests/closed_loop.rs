@@ -1,6 +1,6 @@
 //! Checks that the C law in its closed loop does what the poles say.
 
-use luc_control::{Gains, PidState, Saturated, Verdict, pid_step, poles};
+use luc_control::{Gains, PidState, Saturated, Stability, pid_step, poles};
 use proptest::prelude::*;
 
 /// The set point: a thousand events, in thousandths. Rounding to thousandths is then far below the
@@ -119,7 +119,7 @@ proptest! {
     fn what_is_called_stable_converges((gains, c) in any_gains()) {
         let [kp, ki, kd] = factors(gains);
         let loops = poles(kp, ki, kd, c).unwrap();
-        prop_assume!(loops.verdict == Verdict::Stable && loops.stepwise.modulus < 0.98);
+        prop_assume!(loops.stability == Stability::Stable && loops.stepwise.modulus < 0.98);
         let commits = 12 * loops.stepwise.settling_commits.unwrap() + 50;
         let errors = stepwise(gains, c, commits);
         for e in &errors[errors.len() - 10..] {
@@ -131,7 +131,7 @@ proptest! {
     fn what_is_called_unstable_diverges((gains, c) in any_gains()) {
         let [kp, ki, kd] = factors(gains);
         let loops = poles(kp, ki, kd, c).unwrap();
-        prop_assume!(loops.verdict == Verdict::Unstable && loops.stepwise.modulus > 1.03);
+        prop_assume!(loops.stability == Stability::Unstable && loops.stepwise.modulus > 1.03);
         // Long enough for a growth by 100,000 even at the slowest.
         let errors = stepwise(gains, c, 450);
         let worst = errors.iter().fold(0.0, |worst: f64, e| worst.max(e.abs()));
@@ -164,12 +164,12 @@ fn the_default_gains_settle_in_eight_commits() {
 /// be before the loop oscillates. At z = -1 the stepwise denominator is c (2 Kp + Ki + 4 Kd) - 4.
 #[test]
 fn the_default_gains_bear_a_gap_overrated_by_two_fifths() {
-    let verdict = |c| poles(0.8, 0.25, 0.25, c).unwrap().verdict;
+    let stability = |c| poles(0.8, 0.25, 0.25, c).unwrap().stability;
     for c in [0.01, 0.1, 0.5, 1.0, 1.40] {
-        assert_eq!(verdict(c), Verdict::Stable, "{c}");
+        assert_eq!(stability(c), Stability::Stable, "{c}");
     }
     for c in [1.41, 2.0, 10.0] {
-        assert_eq!(verdict(c), Verdict::Unstable, "{c}");
+        assert_eq!(stability(c), Stability::Unstable, "{c}");
     }
 }
 

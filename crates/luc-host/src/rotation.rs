@@ -18,10 +18,10 @@ const DEPTH_MAX: u32 = 8;
 
 /// Tells whether the disks of a device rotate; `None` if that is not known.
 pub fn turns(system: &dyn System, device: Dev) -> Option<bool> {
-    of(system, &format!("/sys/dev/block/{device}"), DEPTH_MAX)
+    rotates(system, &format!("/sys/dev/block/{device}"), DEPTH_MAX)
 }
 
-fn of(system: &dyn System, block: &str, depth: u32) -> Option<bool> {
+fn rotates(system: &dyn System, block: &str, depth: u32) -> Option<bool> {
     // A partition has no queue of its own, but its disk has.
     let disk = [block.to_owned(), format!("{block}/..")]
         .into_iter()
@@ -34,7 +34,7 @@ fn of(system: &dyn System, block: &str, depth: u32) -> Option<bool> {
     if !below.is_empty() && depth > 0 {
         let each = below
             .iter()
-            .map(|name| of(system, &format!("/sys/class/block/{name}"), depth - 1));
+            .map(|name| rotates(system, &format!("/sys/class/block/{name}"), depth - 1));
         return each.reduce(|a, b| if a == Some(true) { a } else { b })?;
     }
     let page = system.read_bytes(&format!("{disk}/{PAGE}")).ok()?;

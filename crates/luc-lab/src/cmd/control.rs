@@ -57,7 +57,7 @@ impl Verb for PolesArgs {
                 "ki": self.ki,
                 "kd": self.kd,
                 "c": self.c,
-                "verdict": found.verdict.to_string(),
+                "verdict": found.stability.to_string(),
                 "published": as_json(&found.published),
                 "stepwise": as_json(&found.stepwise),
             });
@@ -66,7 +66,7 @@ impl Verb for PolesArgs {
         writeln!(
             context.out,
             "Kp {}, Ki {}, Kd {}, plant gain c {}: {}",
-            self.kp, self.ki, self.kd, self.c, found.verdict
+            self.kp, self.ki, self.kd, self.c, found.stability
         )?;
         for (name, one) in [
             ("published", &found.published),
@@ -76,7 +76,7 @@ impl Verb for PolesArgs {
             write!(
                 context.out,
                 "  {name:<10} {:<8} modulus {:.3}, poles {}",
-                one.verdict.to_string(),
+                one.stability.to_string(),
                 one.modulus,
                 poles.join(", ")
             )?;
@@ -103,7 +103,7 @@ fn as_json(one: &Loop) -> Value {
         .map(|pole| json!({"re": pole.re, "im": pole.im}))
         .collect();
     json!({
-        "verdict": one.verdict.to_string(),
+        "verdict": one.stability.to_string(),
         "modulus": one.modulus,
         "poles": poles,
         "pole_at_1_cancelled": one.cancelled,

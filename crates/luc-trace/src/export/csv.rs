@@ -17,30 +17,32 @@ const fn column(name: &'static str, value: fn(&Trace, &Span) -> Option<String>) 
 
 /// New columns go at the end, so that old scripts still find theirs.
 const COLUMNS: [Column; 20] = [
-    column("kind", |_, s| of(&s.kind.text(), true)),
-    column("begin_ns", |_, s| of(&s.begin_ns, true)),
-    column("end_ns", |_, s| of(&s.end_ns, true)),
-    column("dev", |_, s| of(&s.dev, true)),
-    column("pid", |_, s| of(&s.pid, by_task(s))),
-    column("tgid", |_, s| of(&s.tgid, by_task(s))),
-    column("task", |t, s| of(&quoted(&t.task_name(s.pid)), by_task(s))),
-    column("inode", |_, s| of(&s.object, of_file(s))),
-    column("bytes", |_, s| of(&s.amount, s.kind == SpanKind::Write)),
-    column("result", |_, s| of(&s.result, has_result(s))),
-    column("tid", |_, s| of(&s.tid, syncs(s) || of_journal(s))),
-    column("done_tid", |_, s| of(&s.done_tid, syncs(s))),
+    column("kind", |_, s| shown(&s.kind.text(), true)),
+    column("begin_ns", |_, s| shown(&s.begin_ns, true)),
+    column("end_ns", |_, s| shown(&s.end_ns, true)),
+    column("dev", |_, s| shown(&s.dev, true)),
+    column("pid", |_, s| shown(&s.pid, by_task(s))),
+    column("tgid", |_, s| shown(&s.tgid, by_task(s))),
+    column("task", |t, s| {
+        shown(&quoted(&t.task_name(s.pid)), by_task(s))
+    }),
+    column("inode", |_, s| shown(&s.object, of_file(s))),
+    column("bytes", |_, s| shown(&s.amount, s.kind == SpanKind::Write)),
+    column("result", |_, s| shown(&s.result, has_result(s))),
+    column("tid", |_, s| shown(&s.tid, syncs(s) || of_journal(s))),
+    column("done_tid", |_, s| shown(&s.done_tid, syncs(s))),
     column("flush_begin_ns", |_, s| mark(s, syncs(s), 0)),
     column("flush_end_ns", |_, s| mark(s, syncs(s), 1)),
     column("locked_ns", |_, s| mark(s, of_journal(s), 0)),
     column("flushing_ns", |_, s| mark(s, of_journal(s), 1)),
     column("logging_ns", |_, s| mark(s, of_journal(s), 2)),
-    column("within", |_, s| of(&s.within.text(), s.kind.is_wait())),
+    column("within", |_, s| shown(&s.within.text(), s.kind.is_wait())),
     column("directory", |_, s| flag(s, of_file(s), DIRECTORY)),
     column("created", |_, s| flag(s, s.kind == SpanKind::Open, CREATED)),
 ];
 
 /// Formats a field, if the kind of span has it.
-fn of(value: &dyn ToString, applies: bool) -> Option<String> {
+fn shown(value: &dyn ToString, applies: bool) -> Option<String> {
     applies.then(|| value.to_string())
 }
 
@@ -68,11 +70,11 @@ fn has_result(span: &Span) -> bool {
 /// Formats a mark; 0 means that the moment is unknown.
 fn mark(span: &Span, applies: bool, number: usize) -> Option<String> {
     let at_ns = span.marks_ns[number];
-    of(&at_ns, applies && at_ns > 0)
+    shown(&at_ns, applies && at_ns > 0)
 }
 
 fn flag(span: &Span, applies: bool, flag: u32) -> Option<String> {
-    of(&u8::from(span.flags & flag != 0), applies)
+    shown(&u8::from(span.flags & flag != 0), applies)
 }
 
 /// Writes a line of headings, then a line for each span, in the order of their start. Fields that a

@@ -129,7 +129,7 @@ fn row(it: &Parameter) -> [String; 5] {
 }
 
 /// A machine that was measured.
-pub struct Machine {
+pub struct MeasuredMachine {
     pub disk: String,
     pub cpus: Option<u16>,
     pub mips: Option<f64>,
@@ -139,7 +139,7 @@ pub struct Machine {
 ///
 /// # Errors
 /// If the file is not of that form, or does not hold exactly one machine.
-pub fn machine(file: &Path) -> Result<Machine, String> {
+pub fn machine(file: &Path) -> Result<MeasuredMachine, String> {
     let said = |why: &str| format!("{}: {why}", file.display());
     let text = fs::read_to_string(file).map_err(|error| said(&plain(&error)))?;
     let wrong = || said("is not output of `luc-lab sim calibrate --json`");
@@ -157,7 +157,7 @@ pub fn machine(file: &Path) -> Result<Machine, String> {
         ));
     };
     let cpus = one["cpus"].as_u64();
-    Ok(Machine {
+    Ok(MeasuredMachine {
         disk: one["disk"].as_str().unwrap_or_default().to_owned(),
         cpus: cpus.and_then(|cpus| u16::try_from(cpus).ok()),
         mips: one["mips"].as_f64(),

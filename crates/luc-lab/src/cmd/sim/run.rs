@@ -157,11 +157,11 @@ impl Args {
         })
     }
 
-    fn disk_text<'a>(&'a self, measured: Option<&'a calibrate::Machine>) -> &'a str {
+    fn disk_text<'a>(&'a self, measured: Option<&'a calibrate::MeasuredMachine>) -> &'a str {
         measured.map_or(&self.disk, |machine| &machine.disk)
     }
 
-    fn processors(&self, measured: Option<&calibrate::Machine>) -> Result<Machine, String> {
+    fn processors(&self, measured: Option<&calibrate::MeasuredMachine>) -> Result<Machine, String> {
         let (mut cpus, mut mips) = (self.cpus, self.mips.clone());
         if let Some(measured) = measured {
             let lacks = |what| format!("the recording does not tell {what}");
