@@ -2,7 +2,12 @@
 
 use thiserror::Error;
 
-use crate::processors::Scheduler;
+/// The kernel's scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduler {
+    Eevdf,
+    Cfs,
+}
 
 /// A kernel, by the rules that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -33,3 +33,4 @@ pub use machine::log::{self, AllowList, LogProblem};
 pub use plan::{Cell, CellResult, GuestReport, Plan, Status, Step, StepResult};
 pub use progress::{Progress, Silent};
 pub use run::{RunResult, RunSpec, run};
+pub use tools::tail;

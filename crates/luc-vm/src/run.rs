@@ -18,11 +18,12 @@ use crate::kernels::own_module::build_disk_module;
 use crate::machine::channel::{Head, State};
 use crate::machine::lines::{self, LineGroup};
 use crate::machine::log::{self, AllowList, LogProblem};
-use crate::machine::qemu::{Loader, Machine, Qemu, Vm, icount_shift};
+use crate::machine::qemu::{Loader, Qemu, Vm, VmSpec, icount_shift};
 use crate::plan::{
     self, Cell, GuestReport, KERNEL_LOG_NAME, ModuleLoad, OUT_PREFIX, Plan, REPORT_NAME, StepResult,
 };
 use crate::progress::Progress;
+use crate::tools;
 
 /// Modules of every guest: the disks, and the file system if it is not built in. crc32c comes first
 /// because ext4 asks for it by algorithm name.
@@ -194,7 +195,7 @@ impl RunResult {
             let name = &cell.name;
             let failed = |step: &&StepResult| !step.success() && !step.allow_failure;
             for step in cell.steps.iter().filter(failed) {
-                let (command, reason) = (step.argv.join(" "), log::tail(&step.stderr, 1));
+                let (command, reason) = (step.argv.join(" "), tools::tail(&step.stderr, 1));
                 list.push(format!(
                     "cell {name}: {command:?} {:?}: {reason}",
                     step.status
@@ -236,7 +237,7 @@ pub fn run(spec: &RunSpec, progress: &mut dyn Progress) -> Result<RunResult> {
         .then(|| lines::plugin(&cache))
         .transpose()?;
     let command_line = format!("{} {}", kernel_spec.cmdline, spec.kernel_cmdline_extra);
-    let machine = Machine {
+    let machine = VmSpec {
         loader: Loader::Qemu(&boot),
         memory_mib: spec.memory_mib,
         vcpus: spec.vcpus,
@@ -441,7 +442,7 @@ fn watch(vm: &mut Vm, spec: &RunSpec, progress: &mut dyn Progress) -> Result<(He
             return Err(LabError::HostTimeout {
                 limit_s: spec.timeout_host_s,
                 progress: doing(&head),
-                tail: log::tail(&vm.console(), 20),
+                tail: tools::tail(&vm.console(), 20),
             });
         }
         std::thread::sleep(POLL);
@@ -468,13 +469,13 @@ fn no_results(vm: &Vm, head: &Head, status: &str) -> LabError {
     if console.contains("Kernel panic") {
         return LabError::GuestPanic {
             progress,
-            tail: log::tail(&console, 60),
+            tail: tools::tail(&console, 60),
         };
     }
     LabError::NoResults {
         progress,
-        qemu: format!("{}, {status}", log::tail(&vm.errors(), 3)),
-        tail: log::tail(&console, 20),
+        qemu: format!("{}, {status}", tools::tail(&vm.errors(), 3)),
+        tail: tools::tail(&console, 20),
     }
 }
 

@@ -14,10 +14,9 @@ use crate::cache::Cache;
 use crate::error::{LabError, Result};
 use crate::kernels::list::{KernelList, KernelSpec};
 use crate::kernels::tree::{Debian, as_root};
-use crate::machine::log;
-use crate::machine::qemu::{Firmware, Loader, Machine, Qemu, Vm, command_line};
+use crate::machine::qemu::{Firmware, Loader, Qemu, Vm, VmSpec, command_line};
 use crate::progress::Progress;
-use crate::tools::{capture, digest};
+use crate::tools::{self, capture, digest};
 
 /// Packages besides the kernel that a server has before LUC is installed.
 const PACKAGES: [&str; 7] = [
@@ -155,7 +154,7 @@ impl Server {
             }
         };
         let command_line = format!("{COMMAND_LINE} {words}");
-        let machine = Machine {
+        let machine = VmSpec {
             loader,
             memory_mib: 2048,
             vcpus: 2,
@@ -177,7 +176,7 @@ impl Server {
                 return Err(LabError::HostTimeout {
                     limit_s: limit.as_secs(),
                     progress: "a server".to_owned(),
-                    tail: log::tail(&vm.console(), 20),
+                    tail: tools::tail(&vm.console(), 20),
                 });
             }
             if let Some(((text, pressed), rest)) = keys.split_first() {
@@ -196,7 +195,7 @@ impl Server {
         if console.contains("Kernel panic") {
             return Err(LabError::GuestPanic {
                 progress: "a server".to_owned(),
-                tail: log::tail(&console, 60),
+                tail: tools::tail(&console, 60),
             });
         }
         if !status.success() || !keys.is_empty() {
@@ -205,8 +204,8 @@ impl Server {
                 .map(|(text, _)| format!(", which never printed {text:?}"));
             return Err(LabError::NoResults {
                 progress: format!("a server{}", asked.unwrap_or_default()),
-                qemu: format!("{}, {status}", log::tail(&vm.errors(), 3)),
-                tail: log::tail(&console, 20),
+                qemu: format!("{}, {status}", tools::tail(&vm.errors(), 3)),
+                tail: tools::tail(&console, 20),
             });
         }
         // The kernel's last message follows the script's output.

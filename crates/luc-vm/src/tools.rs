@@ -7,7 +7,6 @@ use std::process::{Command, Stdio};
 use sha2::{Digest, Sha256};
 
 use crate::error::{LabError, Result};
-use crate::machine::log;
 
 /// Whether a program is installed.
 pub(crate) fn in_path(program: &str) -> bool {
@@ -37,12 +36,22 @@ pub(crate) fn capture(command: &mut Command, package: &str) -> Result<String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let words = log::tail(&String::from_utf8_lossy(&output.stderr), 3);
+    let words = tail(&String::from_utf8_lossy(&output.stderr), 3);
     Err(LabError::Tool {
         program,
         status: output.status.to_string(),
         detail: words.replace('\n', "; "),
     })
+}
+
+/// The last `count` lines, for error messages.
+pub fn tail(text: &str, count: usize) -> String {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let lines: Vec<_> = lines.collect();
+    if lines.is_empty() {
+        return "(nothing)".to_owned();
+    }
+    lines[lines.len().saturating_sub(count)..].join("\n")
 }
 
 /// Drops the options and the job server of an outer make.
@@ -93,4 +102,15 @@ pub(crate) fn digest<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Stri
         .first_chunk()
         .map_or(0, |bytes| u64::from_be_bytes(*bytes));
     format!("{first:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tail;
+
+    #[test]
+    fn tail_keeps_the_end() {
+        assert_eq!(tail("a\n\nb\nc\n", 2), "b\nc");
+        assert_eq!(tail("\n", 2), "(nothing)");
+    }
 }

@@ -45,16 +45,11 @@ impl Help {
     }
 }
 
-/// Tells whether LUC would help and can run there.
-pub(super) fn luc_serves(diagnosis: &Diagnosis) -> bool {
-    diagnosis.luc_help == Help::Would && diagnosis.luc_obstacle.is_none()
-}
-
 /// Tells whether LUC is worth switching on, or trying.
 pub(super) fn luc_is_offered(diagnosis: &Diagnosis) -> bool {
     let may = diagnosis.luc_help == Help::May && diagnosis.luc_obstacle.is_none();
     let is_free = diagnosis.luc != Luc::Steering && diagnosis.found_cost();
-    is_free && (may || luc_serves(diagnosis))
+    is_free && (may || diagnosis.luc_serves())
 }
 
 /// Returns the remedies besides LUC, in sentences.

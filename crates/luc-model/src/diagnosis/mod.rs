@@ -79,6 +79,11 @@ impl Diagnosis {
         self.verdicts.iter().any(Verdict::costs)
     }
 
+    /// Tells whether LUC would help and can run there.
+    fn luc_serves(&self) -> bool {
+        self.luc_help == Help::Would && self.luc_obstacle.is_none()
+    }
+
     /// Tells whether any verdict's kind satisfies `of`.
     fn any(&self, of: impl Fn(&kinds::Kind) -> bool) -> bool {
         self.verdicts.iter().any(|verdict| of(verdict.kind.row()))

@@ -14,7 +14,6 @@ mod tests;
 
 use crate::kernel::Kernel;
 use crate::random;
-pub use fair::Scheduler;
 use fair::{Either, Entity, Queue as _, slice_ns};
 
 /// The largest sensible [`Machine::past_ns`], microseconds: one second.

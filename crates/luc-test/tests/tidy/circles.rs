@@ -1,6 +1,7 @@
 //! No modules of a crate import each other, directly or through others.
 //!
-//! A module and its submodules may: they share what lies in its own file.
+//! A module and its submodules may: they share what lies in its own file. Towards others they are
+//! one.
 
 use super::{File, files};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +37,7 @@ fn expand(prefix: &str, tree: &str, paths: &mut Vec<String>) {
 
 /// The paths in a file, without those in comments and in the tests at its end.
 fn paths(text: &str) -> Vec<String> {
-    let text = text.split("#[cfg(test)]\nmod tests").next();
+    let text = text.split("#[cfg(test)]\nmod tests {").next();
     let lines = text.unwrap_or_default().lines();
     let code: Vec<_> = lines.filter_map(|line| line.split("//").next()).collect();
     let code = code.join("\n");
@@ -83,6 +84,19 @@ fn home(module: &str, path: &str, modules: &Modules) -> Option<String> {
     Some(at)
 }
 
+/// The modules of one parent in which two modules lie; `None` if one lies in the other.
+fn siblings(one: &str, other: &str) -> Option<(String, String)> {
+    let (mut one_up, mut other_up) = (String::new(), String::new());
+    for (a, b) in one.split("::").zip(other.split("::")) {
+        one_up += &format!("::{a}");
+        other_up += &format!("::{b}");
+        if a != b {
+            return Some((one_up.split_off(2), other_up.split_off(2)));
+        }
+    }
+    None
+}
+
 /// Lists the imports of modules in circles and between two circles.
 fn circles(files: &[File]) -> Vec<String> {
     let mut modules = Modules::new();
@@ -91,11 +105,12 @@ fn circles(files: &[File]) -> Vec<String> {
             modules.entry(module).or_default().extend(paths(&file.text));
         }
     }
-    let mut edges = BTreeMap::new();
+    let mut edges: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (at, paths) in &modules {
         let homes = paths.iter().filter_map(|path| home(at, path, &modules));
-        let used = homes.filter(|home| !format!("{at}::").starts_with(&format!("{home}::")));
-        edges.insert(at.clone(), used.collect::<BTreeSet<_>>());
+        for (from, to) in homes.filter_map(|home| siblings(at, &home)) {
+            edges.entry(from).or_default().insert(to);
+        }
     }
     // A module that uses none of the others, or that none of them uses, is in no circle.
     let mut before = usize::MAX;

@@ -13,9 +13,8 @@ use crate::cache::{Cache, remove_tree, write_atomic};
 use crate::error::{LabError, Result};
 use crate::kernels::archive::{Archive, Package};
 use crate::kernels::list::{KernelSpec, KernelTree};
-use crate::machine::log;
 use crate::progress::Progress;
-use crate::tools::{capture, digest, in_path, jobs, without_outer_make};
+use crate::tools::{self, capture, digest, in_path, jobs, without_outer_make};
 
 /// A patch of upstream/, or of a folder there: its name and its text.
 macro_rules! patch {
@@ -307,7 +306,7 @@ impl Make<'_> {
         Err(LabError::Tool {
             program: format!("make {}", args.join(" ")),
             status: format!("{status}, see {}", self.log.display()),
-            detail: log::tail(&String::from_utf8_lossy(&text), 5),
+            detail: tools::tail(&String::from_utf8_lossy(&text), 5),
         })
     }
 

@@ -10,9 +10,8 @@ use crate::error::{LabError, Result};
 use crate::kernels::list::{KernelList, KernelSpec, KernelTree};
 use crate::kernels::obtain;
 use crate::kernels::tree::Tree;
-use crate::machine::log;
 use crate::progress::Progress;
-use crate::tools::{digest, files_below, in_path, jobs, without_outer_make};
+use crate::tools::{self, digest, files_below, in_path, jobs, without_outer_make};
 
 /// A module that is built from sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -235,7 +234,7 @@ fn messages(text: &str) -> String {
         }
     }
     if kept.is_empty() {
-        return log::tail(text, 30);
+        return tools::tail(text, 30);
     }
     kept.truncate(60);
     kept.join("\n")

@@ -118,16 +118,6 @@ fn is_problem(line: &str) -> bool {
         && !HARMLESS.iter().any(|text| line.contains(text))
 }
 
-/// The last `count` lines, for error messages.
-pub fn tail(text: &str, count: usize) -> String {
-    let lines = text.lines().filter(|line| !line.trim().is_empty());
-    let lines: Vec<_> = lines.collect();
-    if lines.is_empty() {
-        return "(nothing)".to_owned();
-    }
-    lines[lines.len().saturating_sub(count)..].join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,11 +206,5 @@ mod tests {
         let found = problems(log, &AllowList::new(["KCSAN"]).except("[luc]"));
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].line_number, 2);
-    }
-
-    #[test]
-    fn tail_keeps_the_end() {
-        assert_eq!(tail("a\n\nb\nc\n", 2), "b\nc");
-        assert_eq!(tail("\n", 2), "(nothing)");
     }
 }

@@ -70,7 +70,7 @@ pub struct Firmware {
 
 /// A machine to boot.
 #[derive(Debug, Clone)]
-pub struct Machine<'a> {
+pub struct VmSpec<'a> {
     /// Loads the kernel.
     pub loader: Loader<'a>,
     /// Guest memory in MiB.
@@ -161,7 +161,7 @@ impl Vm {
     ///
     /// # Errors
     /// QEMU cannot be started or memory is short.
-    pub fn start(qemu: &Qemu, machine: &Machine<'_>, initramfs: &[u8]) -> Result<Self> {
+    pub fn start(qemu: &Qemu, machine: &VmSpec<'_>, initramfs: &[u8]) -> Result<Self> {
         let mut image = memory_file("initramfs")?;
         image
             .write_all(initramfs)
@@ -362,7 +362,7 @@ fn value(path: &Path) -> String {
     path.display().to_string().replace(',', ",,")
 }
 
-fn arguments(machine: &Machine<'_>, [image, console, channel]: &[String; 3]) -> Vec<String> {
+fn arguments(machine: &VmSpec<'_>, [image, console, channel]: &[String; 3]) -> Vec<String> {
     let (accel, clock) = match machine.icount_shift {
         Some(_) => ("tcg,thread=single", "vm"),
         None => ("tcg,thread=multi", "host"),
@@ -457,7 +457,7 @@ mod tests {
 
     #[test]
     fn disks_come_in_their_order() {
-        let machine = Machine {
+        let machine = VmSpec {
             loader: Loader::Qemu(Path::new("kernel")),
             memory_mib: 64,
             vcpus: 1,

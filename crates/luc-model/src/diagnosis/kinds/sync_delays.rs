@@ -2,7 +2,6 @@
 
 use super::device::shorter_commits;
 use super::{Kind, Standing};
-use crate::diagnosis::advice::luc_serves;
 use crate::diagnosis::evidence::{Case, Verdict, VerdictKind};
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::{Diagnosis, unseen, words};
@@ -37,7 +36,7 @@ fn answer(verdict: &Verdict, unseen: &Unseen) -> String {
 
 fn advise(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
     // Shorter commits also shorten the waits for others' commits.
-    if !diagnosis.has(VerdictKind::Device) && !luc_serves(diagnosis) {
+    if !diagnosis.has(VerdictKind::Device) && !diagnosis.luc_serves() {
         shorter_commits(diagnosis, facts, advice);
     }
     if facts.fast_commit == Some(true) {

@@ -9,13 +9,7 @@ mod eevdf;
 use std::collections::VecDeque;
 
 use super::TaskId;
-
-/// The kernel's scheduler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheduler {
-    Eevdf,
-    Cfs,
-}
+use crate::kernel::Scheduler;
 
 impl Scheduler {
     /// Creates the queue of one of `cpus` processors.
