@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::{Trouble, fail};
+use crate::{Trouble, fail, failed};
 
 /// The nodes.
 pub const NODES: [&str; 2] = ["luc1", "luc2"];
@@ -120,8 +120,8 @@ impl Cluster {
             .map(|listener| listener.local_addr().map(|address| address.port()))
             .collect();
         let ports = ports.map_err(failed)?;
-        let user = self.output("id", &["-un"])?;
-        let host = self.output("hostname", &["-s"])?;
+        let user = self.tell("id", &["-un"])?;
+        let host = self.tell("hostname", &["-s"])?;
         let text = format!(
             "ClusterName=luctest\n\
              SlurmctldHost={host}(127.0.0.1)\n\
@@ -155,7 +155,7 @@ impl Cluster {
     /// Tells whether slurmd asks for cgroups unless told not to: it does from 23.11 on, and does
     /// not know the setting before.
     fn has_cgroups(&self) -> Result<bool, Trouble> {
-        let told = self.output("slurmd", &["-V"])?;
+        let told = self.tell("slurmd", &["-V"])?;
         let version = told.rsplit(' ').next().unwrap_or_default();
         let mut numbers = version
             .split('.')
@@ -183,10 +183,6 @@ impl Cluster {
             return fail(format!("{program} {arguments:?}: {}", said.trim()));
         }
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    }
-
-    fn output(&self, program: &str, arguments: &[&str]) -> Result<String, Trouble> {
-        self.tell(program, arguments)
     }
 
     /// The tasks in the queue, one per line.
@@ -329,8 +325,4 @@ pub fn wait(what: &str, limit: Duration, holds: impl Fn() -> bool) -> Result<(),
         thread::sleep(Duration::from_millis(100));
     }
     Ok(())
-}
-
-fn failed(error: impl std::fmt::Display) -> Trouble {
-    Trouble::Fail(error.to_string())
 }

@@ -19,7 +19,7 @@ use std::time::Instant;
 use libtest_mimic::{Completion, Failed, Trial};
 use luc_vm::{
     AllowList, Cell, Content, DiskSpec, GuestFile, KernelList, LabError, RunResult, RunSpec,
-    Silent, Step, build_disk_module, build_module, log, run,
+    Silent, Step, build_disk_module, build_module, log, run, tail,
 };
 use serde_json::Value;
 
@@ -76,6 +76,11 @@ pub type Outcome = Result<(), Trouble>;
 /// A failure with its reason.
 pub fn fail<T>(why: impl Into<String>) -> Result<T, Trouble> {
     Err(Trouble::Fail(why.into()))
+}
+
+/// A failure for an error of this machine.
+pub fn failed(error: impl Display) -> Trouble {
+    Trouble::Fail(error.to_string())
 }
 
 /// Fails with `what` unless the condition holds.
@@ -182,6 +187,17 @@ pub fn guest_source(name: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/guest")).join(name)
 }
 
+/// A file of `guest/` as the guest finds it, below `/t`.
+pub fn script(name: &str) -> GuestFile {
+    GuestFile::new(format!("/t/{name}"), Content::Host(guest_source(name)))
+}
+
+/// A C program of `guest/` as the guest finds it.
+pub fn program(guest_path: &str, source: &str) -> Result<GuestFile, Trouble> {
+    let content = Content::Program(c_program(source)?);
+    Ok(GuestFile::new(guest_path, content))
+}
+
 /// The `luc-lab` program, for the host and the guest; it lies beside `luc`.
 pub fn lab_binary() -> PathBuf {
     luc_binary().with_file_name("luc-lab")
@@ -224,7 +240,7 @@ pub fn c_program(source: &str) -> Result<PathBuf, Trouble> {
     let source = guest_source(source);
     let name = source.file_stem().unwrap_or_default();
     let program = scratch().join(name);
-    fs::create_dir_all(scratch()).map_err(|error| Trouble::Fail(error.to_string()))?;
+    fs::create_dir_all(scratch()).map_err(failed)?;
     let output = Command::new("cc")
         .args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
         .arg(&program)
@@ -366,10 +382,7 @@ pub fn guest(kernel: &str, jobs: &[Job]) -> Result<RunSpec, Trouble> {
     spec.timeout_host_s = 900;
     let scripts: BTreeSet<_> = jobs.iter().map(|job| job.script).collect();
     for name in std::iter::once("lib").chain(scripts) {
-        spec.files.push(GuestFile {
-            guest_path: format!("/t/{name}.sh"),
-            content: Content::Host(guest_source(&format!("{name}.sh"))),
-        });
+        spec.files.push(script(&format!("{name}.sh")));
     }
     if let Some(dir) = std::env::var_os("LUC_TEST_OUT") {
         let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -416,7 +429,7 @@ fn cell_troubles(result: &RunResult, job: &Job) -> Vec<String> {
     for step in &cell.steps {
         wrong.extend(verdict(name, &step.stdout));
         if !has_ended(&step.stdout) {
-            let said = log::tail(&step.stderr, 5);
+            let said = tail(&step.stderr, 5);
             wrong.push(format!("{name}: {:?}: {said}", step.status));
         }
     }
@@ -480,14 +493,20 @@ impl Answer {
         cells.iter().flat_map(steps).collect::<Vec<_>>().into_iter()
     }
 
-    /// A JSON file that a cell left in its `$LUC_OUT`.
-    pub fn json(&self, cell: &str, file: &str) -> Result<Value, Trouble> {
-        let path = format!("{cell}/{file}.json");
+    /// A file that a cell left in its `$LUC_OUT`.
+    pub fn text(&self, cell: &str, file: &str) -> Result<String, Trouble> {
+        let path = format!("{cell}/{file}");
         let found = self.result.files.iter().find(|(name, _)| *name == path);
-        let Some((_, data)) = found else {
-            return fail(format!("no file {path} came back"));
-        };
-        serde_json::from_slice(data).or_else(|error| fail(format!("{path}: {error}")))
+        match found {
+            Some((_, data)) => Ok(String::from_utf8_lossy(data).into_owned()),
+            None => fail(format!("no file {path} came back")),
+        }
+    }
+
+    /// A JSON file of that kind.
+    pub fn json(&self, cell: &str, file: &str) -> Result<Value, Trouble> {
+        let text = self.text(cell, &format!("{file}.json"))?;
+        serde_json::from_str(&text).or_else(|error| fail(format!("{cell}/{file}.json: {error}")))
     }
 
     /// A number in such a file.

@@ -13,7 +13,7 @@ use luc_campaign::{Cell, Store, campaigns, points};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-use crate::{Trouble, fail, lab_binary, root};
+use crate::{Trouble, fail, failed, lab_binary, root};
 
 /// Five points, twice each; the figures are so far apart that each is measured a third time.
 const CAMPAIGN: &str = r#"
@@ -182,8 +182,4 @@ fn report(dir: &Path) -> Result<serde_json::Value, Trouble> {
         return fail(format!("luc-lab {words}: {said}"));
     }
     serde_json::from_slice(&output.stdout).map_err(failed)
-}
-
-fn failed(error: impl std::fmt::Display) -> Trouble {
-    Trouble::Fail(error.to_string())
 }

@@ -7,11 +7,11 @@
 
 use libtest_mimic::Trial;
 use luc_systest::{
-    Answer, Job, Outcome, Replacement, Trouble, broken_sources, c_program, check, fail, fault_jobs,
-    guest, is_whole, module, run_jobs, test_alone,
+    Answer, Job, Outcome, Replacement, Trouble, broken_sources, check, fail, fault_jobs, guest,
+    is_whole, module, program, run_jobs, test_alone,
 };
 use luc_vm::cache::Cache;
-use luc_vm::{Content, GuestFile, KernelList, RunSpec, debug_kernel};
+use luc_vm::{KernelList, RunSpec, debug_kernel};
 
 /// The kernel with KASAN, lockdep, kmemleak and the like.
 const CHECKED: &str = "6.12-debug";
@@ -196,10 +196,8 @@ fn races_job(seconds_each: &str) -> Result<Job, Trouble> {
 
 fn races_guest(jobs: &[Job]) -> Result<RunSpec, Trouble> {
     let mut spec = debug_guest(RACES, jobs)?;
-    spec.files.push(GuestFile {
-        guest_path: "/usr/bin/syncers".into(),
-        content: Content::Program(c_program("pressure/syncers.c")?),
-    });
+    spec.files
+        .push(program("/usr/bin/syncers", "pressure/syncers.c")?);
     Ok(spec)
 }
 

@@ -7,8 +7,8 @@
 
 use libtest_mimic::Trial;
 use luc_systest::{
-    Answer, Job, Outcome, Replacement, Trouble, broken_sources, c_program, check, fault_jobs,
-    guest, guest_source, module, run_jobs, tests_on_every,
+    Answer, Job, Outcome, Replacement, Trouble, broken_sources, check, failed, fault_jobs, guest,
+    guest_source, module, program, run_jobs, tests_on_every,
 };
 use luc_vm::{Content, GuestFile};
 
@@ -43,10 +43,8 @@ fn faults(kernel: &str) -> Outcome {
 /// A module of the tests that gets in LUC's way.
 fn owner(kernel: &str, name: &str) -> Result<GuestFile, Trouble> {
     let modules = module(kernel, &guest_source("owners"))?;
-    Ok(GuestFile {
-        guest_path: format!("/t/{name}"),
-        content: Content::Host(modules.with_file_name(name)),
-    })
+    let content = Content::Host(modules.with_file_name(name));
+    Ok(GuestFile::new(format!("/t/{name}"), content))
 }
 
 /// A real BPF program and a real livepatch on functions that LUC hooks; and tracers.
@@ -58,10 +56,7 @@ fn owners(kernel: &str) -> Outcome {
     let mut spec = guest(kernel, &jobs)?;
     spec.cpu_mips = 250.0;
     spec.files.push(owner(kernel, "owner_livepatch.ko")?);
-    spec.files.push(GuestFile {
-        guest_path: "/t/fentry".into(),
-        content: Content::Program(c_program("owners/fentry.c")?),
-    });
+    spec.files.push(program("/t/fentry", "owners/fentry.c")?);
     run_jobs(&spec, &jobs)?;
     Ok(())
 }
@@ -86,10 +81,7 @@ fn attach(kernel: &str) -> Outcome {
     ];
     let mut spec = guest(kernel, &jobs)?;
     spec.cpu_mips = 250.0;
-    spec.files.push(GuestFile {
-        guest_path: "/t/without".into(),
-        content: Content::Program(c_program("without.c")?),
-    });
+    spec.files.push(program("/t/without", "without.c")?);
     let poisoned: Replacement = (
         "kmod/fs.c",
         "\tkvfree(fs);\n}\n",
@@ -108,12 +100,11 @@ fn attach(kernel: &str) -> Outcome {
         ("vendor", vendor),
         ("preempt_rt", preempt_rt),
     ] {
-        let dir = tempfile::tempdir().map_err(|error| Trouble::Fail(error.to_string()))?;
+        let dir = tempfile::tempdir().map_err(failed)?;
         broken_sources(dir.path(), &[change]).map_err(Trouble::Fail)?;
-        spec.files.push(GuestFile {
-            guest_path: format!("/t/{name}.ko"),
-            content: Content::Host(module(kernel, dir.path())?),
-        });
+        let content = Content::Host(module(kernel, dir.path())?);
+        spec.files
+            .push(GuestFile::new(format!("/t/{name}.ko"), content));
     }
     run_jobs(&spec, &jobs)?;
     Ok(())

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use libtest_mimic::Trial;
-use luc_systest::{Outcome, Trouble, check, lab_binary, test};
+use luc_systest::{Outcome, Trouble, check, failed, lab_binary, test};
 use luc_vm::{AllowList, Cell, DiskSpec, LabError, RunResult, RunSpec, Silent, Status, Step, run};
 
 const KERNEL: &str = "6.12";
@@ -54,7 +54,7 @@ fn shell(name: &str, disks: &[&str], scripts: &[&str]) -> Result<Cell, LabError>
 }
 
 fn two_runs_are_equal() -> Outcome {
-    let dir = tempfile::tempdir().map_err(|e| Trouble::Fail(e.to_string()))?;
+    let dir = tempfile::tempdir().map_err(failed)?;
     let mut results = Vec::new();
     for (name, seed) in [("a", 7), ("b", 7), ("other-seed", 8)] {
         let mut spec = spec(vec![shell("noisy", &["4ms:1", "100us:64:64M"], &[NOISY])?])?;
@@ -274,7 +274,7 @@ fn panic_is_an_error() -> Outcome {
 }
 
 fn hang_is_ended() -> Outcome {
-    let dir = tempfile::tempdir().map_err(|e| Trouble::Fail(e.to_string()))?;
+    let dir = tempfile::tempdir().map_err(failed)?;
     let script = "echo hello; while :; do :; done";
     let mut spec = spec(vec![shell("hang", &[], &[script])?])?;
     spec.timeout_host_s = 20;

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use libtest_mimic::Trial;
 use luc_systest::{
-    Answer, Job, Outcome, Replacement, Trouble, broken_sources, check, fail, guest, module, root,
-    run_jobs, test, test_alone,
+    Answer, Job, Outcome, Replacement, Trouble, broken_sources, check, fail, failed, guest, module,
+    root, run_jobs, test, test_alone,
 };
 use luc_vm::{LineGroup, RunSpec};
 
@@ -57,7 +57,7 @@ fn neighbours() -> Outcome {
         ),
     ];
     for (change, name) in changes {
-        let dir = tempfile::tempdir().map_err(|e| Trouble::Fail(e.to_string()))?;
+        let dir = tempfile::tempdir().map_err(failed)?;
         // The module's own assertion would refuse the first one.
         let assertion = (
             "kmod/layout.c",

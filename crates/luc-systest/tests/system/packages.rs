@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use libtest_mimic::Trial;
-use luc_systest::{Outcome, Trouble, check, guest_source, root, test, verdict};
+use luc_systest::{Outcome, Trouble, check, failed, guest_source, root, test, verdict};
 use luc_vm::server::{Boot, Server};
 use luc_vm::{AllowList, KernelList, Silent, log};
 
@@ -22,10 +22,6 @@ const NEXT_LINE: &str = "\x1b[B\r";
 
 pub fn tests() -> Vec<Trial> {
     vec![test("a_server_installs_upgrades_and_purges", life).with_ignored_flag(true)]
-}
-
-fn failed(error: impl std::fmt::Display) -> Trouble {
-    Trouble::Fail(error.to_string())
 }
 
 /// The package that `make deb` built.

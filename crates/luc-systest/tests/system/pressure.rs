@@ -5,8 +5,8 @@
 
 use libtest_mimic::Trial;
 use luc_systest::{
-    Answer, Job, LUCDISK_FAILS, Outcome, Trouble, c_program, disk_module, guest, guest_source,
-    module, run_jobs, tests_on_every,
+    Answer, Job, LUCDISK_FAILS, Outcome, Trouble, disk_module, guest, guest_source, module,
+    program, run_jobs, script, tests_on_every,
 };
 use luc_vm::{Content, GuestFile, RunSpec};
 
@@ -27,21 +27,12 @@ pub fn tests() -> Vec<Trial> {
 fn guest_for(kernel: &str, jobs: &[Job]) -> Result<RunSpec, Trouble> {
     let mut spec = guest(kernel, jobs)?;
     spec.cpu_mips = 125.0;
-    let file = |guest_path: &str, content| GuestFile {
-        guest_path: guest_path.into(),
-        content,
-    };
+    let driver = Content::Host(disk_module(kernel)?);
     spec.files.extend([
-        file("/t/lucdisk.ko", Content::Host(disk_module(kernel)?)),
-        file("/t/disk_lib.sh", Content::Host(guest_source("disk_lib.sh"))),
-        file(
-            "/t/pressure_lib.sh",
-            Content::Host(guest_source("pressure_lib.sh")),
-        ),
-        file(
-            "/usr/bin/syncers",
-            Content::Program(c_program("pressure/syncers.c")?),
-        ),
+        GuestFile::new("/t/lucdisk.ko", driver),
+        script("disk_lib.sh"),
+        script("pressure_lib.sh"),
+        program("/usr/bin/syncers", "pressure/syncers.c")?,
     ]);
     Ok(spec)
 }
@@ -105,10 +96,9 @@ fn holding(kernel: &str) -> Outcome {
 fn bring(spec: &mut RunSpec, names: &[&str]) -> Outcome {
     let modules = module(&spec.kernel, &guest_source("pressure"))?;
     for name in names {
-        spec.files.push(GuestFile {
-            guest_path: format!("/t/{name}"),
-            content: Content::Host(modules.with_file_name(name)),
-        });
+        let content = Content::Host(modules.with_file_name(name));
+        spec.files
+            .push(GuestFile::new(format!("/t/{name}"), content));
     }
     Ok(())
 }

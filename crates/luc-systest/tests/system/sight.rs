@@ -7,10 +7,10 @@ use std::fs;
 
 use libtest_mimic::Trial;
 use luc_systest::{
-    Answer, Job, Outcome, Trouble, c_program, check, fail, guest, is_whole, root, run_jobs, test,
+    Answer, Job, Outcome, Trouble, check, fail, guest, is_whole, program, root, run_jobs, test,
 };
 use luc_trace::{Sight, SpanKind, Unseen};
-use luc_vm::{Content, GuestFile};
+
 use serde_json::Value;
 
 const KERNEL: &str = "6.12";
@@ -90,10 +90,7 @@ fn hosts() -> Outcome {
     // Some hundred programs one after the other.
     spec.timeout_host_s = 3600;
     spec.kernel_cmdline_extra = "lsm=lockdown,bpf".into();
-    spec.files.push(GuestFile {
-        guest_path: "/usr/bin/without".into(),
-        content: Content::Program(c_program("without.c")?),
-    });
+    spec.files.push(program("/usr/bin/without", "without.c")?);
     let answer = run_jobs(&spec, &jobs)?;
     let mut wrong = Vec::new();
     for host in &HOSTS {
@@ -112,12 +109,7 @@ struct Said<'a>(&'a Answer, &'a Host);
 
 impl Said<'_> {
     fn text(&self, file: &str) -> Result<String, Trouble> {
-        let path = format!("sight/{}.{file}", self.1.name);
-        let found = self.0.result.files.iter().find(|(name, _)| *name == path);
-        let Some((_, data)) = found else {
-            return fail(format!("no file {path} came back"));
-        };
-        Ok(String::from_utf8_lossy(data).into_owned())
+        self.0.text("sight", &format!("{}.{file}", self.1.name))
     }
 
     fn json(&self, verb: &str) -> Result<Value, Trouble> {
@@ -236,7 +228,7 @@ impl Said<'_> {
         let fs = &count["file_systems"][0];
         self.check(fs["syncs"].as_u64() > Some(0), "count: no sync")?;
         self.check(fs["commits"].as_u64() > Some(0), "count: no commit")?;
-        for kind in WAITS {
+        for kind in SpanKind::WAITS {
             let waits = &fs["waits"][kind.text()]["count"];
             self.known("count: waits", waits, Sight::sees(unseen, kind))?;
         }
@@ -249,7 +241,7 @@ impl Said<'_> {
         let top = self.json("top")?;
         let traced = &top["journals"][0]["traced"];
         self.check(traced["syncs_per_s"].as_f64() > Some(0.0), "top: no sync")?;
-        for (kind, wait) in WAITS
+        for (kind, wait) in SpanKind::WAITS
             .iter()
             .zip(traced["waits"].as_array().into_iter().flatten())
         {
@@ -265,7 +257,7 @@ impl Said<'_> {
     fn page(&self, unseen: &Unseen) -> Outcome {
         let page = self.text("exporter.out")?;
         self.check(page.contains("luc_syncs_total{"), "exporter: no syncs")?;
-        for kind in WAITS {
+        for kind in SpanKind::WAITS {
             let series = page.contains(&format!("kind=\"{}\"", kind.text()));
             let seen = Sight::sees(unseen, kind);
             self.check(series == seen, &format!("exporter: {kind}: {series}"))?;
@@ -340,12 +332,6 @@ impl Said<'_> {
         Ok(())
     }
 }
-
-const WAITS: [SpanKind; 3] = [
-    SpanKind::WaitBuffer,
-    SpanKind::WaitLocked,
-    SpanKind::WaitSpace,
-];
 
 const BEGIN: &str = "<!-- hosts: written by the suite sight -->\n";
 const END: &str = "<!-- end of hosts -->\n";

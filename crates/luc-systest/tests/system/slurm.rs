@@ -10,7 +10,7 @@ use std::time::Duration;
 use libtest_mimic::Trial;
 use luc_systest::cluster::{Cluster, NODES, wait};
 use luc_systest::scripted::{CELLS, Scripted};
-use luc_systest::{Outcome, Trouble, check, fail, lab_binary, root, test};
+use luc_systest::{Outcome, Trouble, check, fail, failed, lab_binary, root, test};
 use rustix::process::{Pid, Signal, kill_process};
 
 const LIMIT: Duration = Duration::from_secs(180);
@@ -66,10 +66,6 @@ fn start(command: &mut Command) -> Result<Child, Trouble> {
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed)
-}
-
-fn failed(error: impl std::fmt::Display) -> Trouble {
-    Trouble::Fail(error.to_string())
 }
 
 fn ended_with(output: &Output, code: i32) -> Outcome {

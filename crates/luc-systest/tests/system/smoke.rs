@@ -2,10 +2,7 @@
 //! nothing when it only observes, and it leaves no trace.
 
 use libtest_mimic::Trial;
-use luc_systest::{
-    Answer, Job, Outcome, Trouble, c_program, check, guest, kernels, run_jobs, test,
-};
-use luc_vm::{Content, GuestFile};
+use luc_systest::{Answer, Job, Outcome, Trouble, check, guest, kernels, program, run_jobs, test};
 
 pub fn tests() -> Vec<Trial> {
     let mut tests: Vec<Trial> = Vec::new();
@@ -38,10 +35,7 @@ fn run_all(kernel: &str, mut jobs: Vec<Job>) -> Result<Answer, Trouble> {
         jobs.push(Job::new("prototypes", &[])?);
     }
     let mut spec = guest(kernel, &jobs)?;
-    spec.files.push(GuestFile {
-        guest_path: "/t/prototype".into(),
-        content: Content::Program(c_program("prototype.c")?),
-    });
+    spec.files.push(program("/t/prototype", "prototype.c")?);
     run_jobs(&spec, &jobs)
 }
 

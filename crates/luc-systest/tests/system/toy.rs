@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use libtest_mimic::Trial;
-use luc_systest::{Job, Outcome, Trouble, fail, guest, module, root, run_jobs, scratch, test};
+use luc_systest::{
+    Job, Outcome, Trouble, fail, failed, guest, module, root, run_jobs, scratch, test,
+};
 use luc_trace::{Header, Span, SpanKind, Writer};
 
 /// Folders that a build of the program needs, besides the files at the top. Not `.cargo`: it
@@ -48,7 +50,7 @@ fn toys(kernel: &str) -> Outcome {
 /// Copies the times of the files as well, by which cargo knows what it has compiled before.
 fn copy_sources(copy: &Path) -> Outcome {
     let _ = fs::remove_dir_all(copy);
-    fs::create_dir_all(copy).map_err(|error| Trouble::Fail(error.to_string()))?;
+    fs::create_dir_all(copy).map_err(failed)?;
     let top = ["Cargo.toml", "Cargo.lock", "kernels.toml"];
     let paths = FOLDERS.iter().chain(&top).map(|name| root().join(name));
     run_to_end(Command::new("cp").arg("-a").args(paths).arg(copy))
@@ -91,12 +93,12 @@ fn verdict_is_told(luc: &Path) -> Outcome {
         }
         writer.finish()
     };
-    let recording = recording().map_err(|error| Trouble::Fail(error.to_string()))?;
+    let recording = recording().map_err(failed)?;
     let output = Command::new(luc)
         .args(["doctor", "--from"])
         .arg(recording.path())
         .output()
-        .map_err(|error| Trouble::Fail(error.to_string()))?;
+        .map_err(failed)?;
     let said = String::from_utf8_lossy(&output.stdout);
     for part in [
         "0:0: writes take long without any commit: 75% of the time in syncs and writes\n",

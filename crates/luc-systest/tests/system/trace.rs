@@ -4,10 +4,9 @@
 
 use libtest_mimic::Trial;
 use luc_systest::{
-    Answer, Job, Outcome, Trouble, check, guest, guest_source, kernels, run_jobs, test_on,
-    tests_on_every,
+    Answer, Job, Outcome, Trouble, check, guest, kernels, run_jobs, script, test_on, tests_on_every,
 };
-use luc_vm::{Content, GuestFile};
+
 use serde_json::Value;
 
 pub fn tests() -> Vec<Trial> {
@@ -29,10 +28,7 @@ pub fn tests() -> Vec<Trial> {
 fn traces(kernel: &str, means: &str) -> Outcome {
     let jobs = [Job::new("trace", &["1ms:8", "1ms:8"])?.env("MEANS", means)];
     let mut spec = guest(kernel, &jobs)?;
-    spec.files.push(GuestFile {
-        guest_path: "/t/trace_lib.sh".into(),
-        content: Content::Host(guest_source("trace_lib.sh")),
-    });
+    spec.files.push(script("trace_lib.sh"));
     let answer = run_jobs(&spec, &jobs)?;
     let trace = Trace(&answer);
 
@@ -119,10 +115,7 @@ fn traces(kernel: &str, means: &str) -> Outcome {
 fn bad_conditions(kernel: &str) -> Outcome {
     let jobs = [Job::new("trace_bad", &["1ms:8", "1ms:8"])?];
     let mut spec = guest(kernel, &jobs)?;
-    spec.files.push(GuestFile {
-        guest_path: "/t/trace_lib.sh".into(),
-        content: Content::Host(guest_source("trace_lib.sh")),
-    });
+    spec.files.push(script("trace_lib.sh"));
     let answer = run_jobs(&spec, &jobs)?;
     let many = answer.json("trace_bad", "many")?;
     let fs = &many["file_systems"][0];

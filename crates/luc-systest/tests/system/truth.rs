@@ -35,10 +35,8 @@ fn programs(kernel: &str) -> Outcome {
         &UNWANTED,
         &mut Silent,
     )?;
-    spec.files.push(GuestFile {
-        guest_path: "/debian".into(),
-        content: Content::Folder(root),
-    });
+    spec.files
+        .push(GuestFile::new("/debian", Content::Folder(root)));
     // The programs lie in memory twice while the guest unpacks them.
     spec.memory_mib = 3072;
     let answer = run_jobs(&spec, &jobs)?;
@@ -165,17 +163,7 @@ impl Program<'_> {
     }
 
     fn text(&self, file: &str) -> Result<String, Trouble> {
-        let path = format!("truth/{}-{file}", self.name);
-        let found = self
-            .answer
-            .result
-            .files
-            .iter()
-            .find(|(name, _)| *name == path);
-        match found {
-            Some((_, data)) => Ok(String::from_utf8_lossy(data).into_owned()),
-            None => fail(format!("no file {path} came back")),
-        }
+        self.answer.text("truth", &format!("{}-{file}", self.name))
     }
 
     fn json(&self, file: &str) -> Result<Value, Trouble> {

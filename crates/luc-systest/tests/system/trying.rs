@@ -2,10 +2,7 @@
 //! nothing for, and one that bad knobs make it harm; and faults.
 
 use libtest_mimic::Trial;
-use luc_systest::{
-    Answer, Job, Outcome, Trouble, check, guest, guest_source, run_jobs, test, test_on,
-};
-use luc_vm::{Content, GuestFile};
+use luc_systest::{Answer, Job, Outcome, Trouble, check, guest, run_jobs, script, test, test_on};
 
 /// A slow processor spends the fewest host seconds on loads that run for minutes.
 const CPU_MIPS: f64 = 125.0;
@@ -95,9 +92,6 @@ fn guards(kernel: &str, script: &'static str, disks: &[&str]) -> Result<Answer, 
     spec.cpu_mips = CPU_MIPS;
     // It runs hours of virtual time: the longest of all tests, also on a busy machine.
     spec.timeout_host_s = 1800;
-    spec.files.push(GuestFile {
-        guest_path: "/t/guarding_lib.sh".into(),
-        content: Content::Host(guest_source("guarding_lib.sh")),
-    });
+    spec.files.push(script("guarding_lib.sh"));
     run_jobs(&spec, &jobs)
 }

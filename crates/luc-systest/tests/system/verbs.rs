@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use libtest_mimic::Trial;
-use luc_systest::{Outcome, Trouble, check, fail, guest_source, lab_binary, root, test};
+use luc_systest::{Outcome, Trouble, check, fail, failed, guest_source, lab_binary, root, test};
 
 pub fn tests() -> Vec<Trial> {
     vec![
@@ -22,7 +22,7 @@ fn luc_lab(words: &[&str]) -> Result<String, Trouble> {
     let output = Command::new(lab_binary())
         .args(words)
         .output()
-        .map_err(|error| Trouble::Fail(error.to_string()))?;
+        .map_err(failed)?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let remarks = String::from_utf8_lossy(&output.stderr).into_owned();
     match output.status.code() {

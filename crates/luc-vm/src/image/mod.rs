@@ -32,6 +32,15 @@ pub struct GuestFile {
     pub content: Content,
 }
 
+impl GuestFile {
+    pub fn new(guest_path: impl Into<String>, content: Content) -> Self {
+        Self {
+            guest_path: guest_path.into(),
+            content,
+        }
+    }
+}
+
 /// Content of a [`GuestFile`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
@@ -369,13 +378,11 @@ mod tests {
     fn guest_paths_must_be_plain() {
         let mut image = Image::new();
         for path in ["", "a", "/", "/a/../b", "/.."] {
-            let file = GuestFile {
-                guest_path: path.into(),
-                content: Content::Bytes {
-                    data: vec![],
-                    executable: false,
-                },
+            let content = Content::Bytes {
+                data: vec![],
+                executable: false,
             };
+            let file = GuestFile::new(path, content);
             assert!(image.add_guest_file(&file).is_err(), "{path:?}");
         }
     }

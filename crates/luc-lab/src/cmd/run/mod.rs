@@ -202,10 +202,7 @@ fn guest_file(text: &str) -> Result<GuestFile, Failure> {
             format!("--file '{text}' is not HOST:GUEST with an absolute path in the guest"),
         ));
     };
-    Ok(GuestFile {
-        guest_path: guest.into(),
-        content: Content::Host(host.into()),
-    })
+    Ok(GuestFile::new(guest, Content::Host(host.into())))
 }
 
 impl Verb for RunArgs {

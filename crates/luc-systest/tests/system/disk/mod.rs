@@ -7,8 +7,8 @@ mod record;
 
 use libtest_mimic::Trial;
 use luc_systest::{
-    Answer, Job, LUCDISK_FAILS, Outcome, Trouble, check, disk_module, fail, guest, guest_source,
-    run_jobs, test, tests_on_every,
+    Answer, Job, LUCDISK_FAILS, Outcome, Trouble, check, disk_module, fail, guest, run_jobs,
+    script, test, tests_on_every,
 };
 use luc_vm::{Content, GuestFile};
 use record::{Record, Sectors};
@@ -33,15 +33,11 @@ fn jobs() -> Result<Vec<Job>, Trouble> {
 
 fn run(kernel: &str, jobs: &[Job]) -> Result<Answer, Trouble> {
     let mut spec = guest(kernel, jobs)?;
-    for (guest_path, host_path) in [
-        ("/t/lucdisk.ko", disk_module(kernel)?),
-        ("/t/disk_lib.sh", guest_source("disk_lib.sh")),
-    ] {
-        spec.files.push(GuestFile {
-            guest_path: guest_path.into(),
-            content: Content::Host(host_path),
-        });
-    }
+    let driver = Content::Host(disk_module(kernel)?);
+    spec.files.extend([
+        GuestFile::new("/t/lucdisk.ko", driver),
+        script("disk_lib.sh"),
+    ]);
     run_jobs(&spec, jobs)
 }
 
@@ -53,19 +49,9 @@ fn on(kernel: &str) -> Outcome {
     power_cuts_leave_what_they_may(&answer)
 }
 
-fn text(answer: &Answer, path: &str) -> Result<String, Trouble> {
-    let found = answer
-        .result
-        .files
-        .iter()
-        .find(|(name, _)| name == path)
-        .and_then(|(_, data)| String::from_utf8(data.clone()).ok());
-    found.map_or_else(|| fail(format!("no text {path} came back")), Ok)
-}
-
 fn times_are_the_models(answer: &Answer, name: &str) -> Outcome {
-    let log = text(answer, &format!("disk_timing/{name}.log"))?;
-    let knobs = text(answer, &format!("disk_timing/{name}.knobs"))?;
+    let log = answer.text("disk_timing", &format!("{name}.log"))?;
+    let knobs = answer.text("disk_timing", &format!("{name}.knobs"))?;
     let record = Record::parse(&log).or_else(|why| fail(format!("{name}: {why}")))?;
     let ends = record.ends_ns();
     let model = record
@@ -85,8 +71,8 @@ fn times_are_the_models(answer: &Answer, name: &str) -> Outcome {
 }
 
 fn power_cuts_leave_what_they_may(answer: &Answer) -> Outcome {
-    let log = text(answer, "disk_cuts/overlap.log")?;
-    let states = text(answer, "disk_cuts/states")?;
+    let log = answer.text("disk_cuts", "overlap.log")?;
+    let states = answer.text("disk_cuts", "states")?;
     let record = Record::parse(&log).or_else(|why| fail(format!("overlap: {why}")))?;
     let judged = Sectors::new(&record)
         .judge(&states)

@@ -9,9 +9,9 @@ mod teeth;
 
 use libtest_mimic::Trial;
 use luc_systest::{
-    Answer, Job, Outcome, Trouble, c_program, check, fail, guest, run_jobs, tests_on_every,
+    Answer, Job, Outcome, Trouble, check, fail, guest, program, run_jobs, tests_on_every,
 };
-use luc_vm::{Content, GuestFile};
+
 use screen::Screen;
 use serde_json::Value;
 
@@ -42,10 +42,7 @@ pub fn tests() -> Vec<Trial> {
 fn watchers(kernel: &str) -> Outcome {
     let jobs = [Job::new("watch", &["1ms:8", "1ms:8"])?];
     let mut spec = guest(kernel, &jobs)?;
-    spec.files.push(GuestFile {
-        guest_path: "/usr/bin/watched".into(),
-        content: Content::Program(c_program("watched.c")?),
-    });
+    spec.files.push(program("/usr/bin/watched", "watched.c")?);
     let mut answer = run_jobs(&spec, &jobs)?;
     judge(&answer)?;
     teeth::bite(&mut answer)
@@ -83,7 +80,7 @@ impl Phase<'_> {
     }
 
     fn text(&self, file: &str) -> Result<String, Trouble> {
-        text(self.answer, &format!("{}-{file}", self.name))
+        self.answer.text("watch", &format!("{}-{file}", self.name))
     }
 
     fn fact(&self, name: &str) -> Result<f64, Trouble> {
@@ -276,7 +273,7 @@ impl Phase<'_> {
 
 /// Checks that policy and mode are those that were set last.
 fn told(answer: &Answer) -> Outcome {
-    let page = Page(text(answer, "told-http")?);
+    let page = Page(answer.text("watch", "told-http")?);
     let info = page.of("luc_policy_info", "policy=\"batching\",mode=\"observe\"")?;
     same("told: exporter", info, 1)?;
     let live = answer.json("watch", "told-live")?;
@@ -288,15 +285,6 @@ fn told(answer: &Answer) -> Outcome {
         )?;
     }
     Ok(())
-}
-
-fn text(answer: &Answer, file: &str) -> Result<String, Trouble> {
-    let path = format!("watch/{file}");
-    let found = answer.result.files.iter().find(|(name, _)| *name == path);
-    match found {
-        Some((_, data)) => Ok(String::from_utf8_lossy(data).into_owned()),
-        None => fail(format!("no file {path} came back")),
-    }
 }
 
 fn number(value: &Value, name: &str) -> Result<f64, Trouble> {
