@@ -3,10 +3,7 @@
 //! place, so it is complete or absent.
 
 use std::fs::{self, File};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::{FlockOperation, flock};
 
 use crate::error::{LabError, Result};
 use crate::tools::variable;
@@ -90,8 +87,7 @@ impl Cache {
         fs::create_dir_all(&dir).map_err(LabError::io("create", &dir))?;
         let path = dir.join(key.replace('/', "--"));
         let file = File::create(&path).map_err(LabError::io("create", &path))?;
-        flock(&file, FlockOperation::LockExclusive)
-            .map_err(|e| LabError::io("lock", &path)(e.into()))?;
+        file.lock().map_err(LabError::io("lock", &path))?;
         Ok(file)
     }
 }
@@ -101,18 +97,9 @@ impl Cache {
 /// # Errors
 /// Those of the file system.
 pub fn write_atomic(path: &Path, data: &[u8]) -> Result<()> {
-    use std::io::Write;
     let dir = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(dir).map_err(LabError::io("create", dir))?;
-    // Temporary files are private by default; these are ordinary ones.
-    let mut file = tempfile::Builder::new()
-        .permissions(fs::Permissions::from_mode(0o666))
-        .tempfile_in(dir)
-        .map_err(LabError::io("create a file in", dir))?;
-    file.write_all(data).map_err(LabError::io("write", path))?;
-    file.persist(path)
-        .map_err(|e| LabError::io("move into place", path)(e.error))?;
-    Ok(())
+    luc_base::replace_file(path, data).map_err(LabError::io("write", path))
 }
 
 /// Removes a folder with all it holds, if it is there.

@@ -370,7 +370,8 @@ fn nothing_is_changed_that_cannot_be_put_back() {
     let host = Host::new();
     let _load = host.load(2000.0, 1000.0);
     // A folder in the way stops the write, as a full file system would.
-    host.machine.put("/run/luc/vdb.new/x", "");
+    host.machine.put("/run/luc/vdb.try.json/x", "");
+    host.machine.put("/run/luc/vdb.guard.json/x", "");
     let (said, code) = ended(host.start(&["try", "/srv/data"]));
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("nothing was changed"), "{said}");

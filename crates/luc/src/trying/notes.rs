@@ -7,14 +7,13 @@
 //! starts with LUC off.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::PathBuf;
 
 use luc_guard::Saved;
 use luc_host::sysfs::Attached;
 use luc_host::{HostError, System, plain};
-use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
 use luc_cli::exit::Failure;
@@ -118,15 +117,15 @@ impl Claim {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut lock = options.open(&path).map_err(|error| cannot(&error))?;
-        let locked = rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive);
+        let locked = lock.try_lock();
         let mut former = String::new();
         let _ = lock.read_to_string(&mut former);
         match locked {
             Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
+            Err(TryLockError::WouldBlock) => {
                 return Err(taken(&attached.name, former.trim(), to).into());
             }
-            Err(error) => return Err(cannot(&error.into())),
+            Err(TryLockError::Error(error)) => return Err(cannot(&error)),
         }
         // For people and later owners. The lock does not need it, so a full /run is no reason to
         // stop.
@@ -153,7 +152,6 @@ impl Claim {
             Of::Guard(_) => GUARD,
         };
         let path = file(system, &self.name, ending);
-        let beside = file(system, &self.name, "new");
         let notes = Notes {
             schema: SCHEMA.to_owned(),
             boot: boot(system),
@@ -165,11 +163,7 @@ impl Claim {
         let cannot =
             |error: &io::Error| format!("cannot write {}: {}", path.display(), plain(error));
         let text = serde_json::to_string(&notes).map_err(|error| cannot(&error.into()))?;
-        let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, &path));
-        written.map_err(|error| {
-            let _ = fs::remove_file(&beside);
-            cannot(&error)
-        })
+        luc_base::replace_file(&path, text.as_bytes()).map_err(|error| cannot(&error))
     }
 
     /// Removes the notes with this ending.

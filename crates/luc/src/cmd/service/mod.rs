@@ -323,9 +323,6 @@ fn remember(memory: &Memory, context: &Context) {
         return;
     }
     let dir = path.parent().unwrap_or(Path::new("/"));
-    let beside = path.with_extension("new");
-    let written = fs::create_dir_all(dir).and_then(|()| fs::write(&beside, &text));
-    if written.and_then(|()| fs::rename(&beside, &path)).is_err() {
-        let _ = fs::remove_file(&beside);
-    }
+    let made = fs::create_dir_all(dir);
+    let _ = made.and_then(|()| luc_base::replace_file(&path, text.as_bytes()));
 }

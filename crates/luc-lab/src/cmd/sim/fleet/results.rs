@@ -5,7 +5,6 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use luc_sim_loads::fleet::record::{Record, records};
-use rustix::fs::{FlockOperation, flock};
 use serde_json::Value;
 
 use luc_cli::exit::Failure;
@@ -27,7 +26,7 @@ impl Results {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path).map_err(failed)?;
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if file.try_lock().is_err() {
             return Err(refused("another run is writing to it".to_owned()));
         }
         let mut bytes = Vec::new();
