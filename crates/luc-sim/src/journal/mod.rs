@@ -351,6 +351,7 @@ impl Journal {
     pub fn switch(&mut self, now_ns: u64) -> Vec<TaskId> {
         let reserved = self.outstanding();
         if let Some(running) = self.running.take() {
+            assert_switches(&running);
             self.committing.push_back(Committing {
                 tid: running.tid,
                 locked_ns: now_ns,
@@ -359,7 +360,15 @@ impl Journal {
                 ..Committing::default()
             });
         }
+        self.assert_in_order();
         last_first(std::mem::take(&mut self.for_lock))
+    }
+
+    /// Transactions commit one after the other, and no more at once than the kind allows.
+    fn assert_in_order(&self) {
+        assert!(self.committing.len() <= self.kind.in_flight);
+        let tids = self.committing.iter().map(|it| it.tid);
+        assert!(tids.eq((self.committed + 1..).take(self.committing.len())));
     }
 
     /// Begins the log write of the newest commit. Its buffers are shadowed, except those that were
@@ -464,6 +473,7 @@ impl Journal {
 
     /// Ends the oldest commit; returns it without its buffers, and the tasks to wake.
     pub fn committed(&mut self) -> (Committing, Vec<TaskId>) {
+        self.assert_in_order();
         let mut commit = self.committing.pop_front().unwrap_or_default();
         self.committed = self.committed.max(commit.tid);
         let buffers = std::mem::take(&mut commit.buffers);
@@ -577,6 +587,10 @@ impl Journal {
     pub fn is_full(&self) -> bool {
         self.kind.home == Home::Log && self.space.is_full_of_live()
     }
+}
+
+fn assert_switches(running: &Running) {
+    assert!(running.is_locked && running.updates == 0);
 }
 
 fn last_first(mut tasks: Vec<TaskId>) -> Vec<TaskId> {

@@ -81,6 +81,7 @@ impl Space {
         let blocks = buffers + descriptors(buffers);
         let start = self.head;
         self.head += blocks + u64::from(has_record);
+        assert!(self.head - self.tail <= self.blocks, "the log overflows");
         (start, blocks)
     }
 
