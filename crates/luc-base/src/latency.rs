@@ -120,7 +120,7 @@ pub fn summary(times_ns: &mut [u64]) -> Latency {
     let rank = |percent: usize| times_ns[(count * percent).div_ceil(100).max(1) - 1];
     Latency {
         count: count as u64,
-        mean_ns: times_ns.iter().sum::<u64>() as f64 / count as f64,
+        mean_ns: times_ns.iter().map(|ns| u128::from(*ns)).sum::<u128>() as f64 / count as f64,
         p50_ns: rank(50),
         p99_ns: rank(99),
         max_ns,
@@ -151,6 +151,7 @@ mod tests {
     fn nearest_ranks() {
         let latency = summary(&mut [4, 1, 3, 2]);
         assert_eq!((latency.p50_ns, latency.p99_ns, latency.max_ns), (2, 4, 4));
+        assert_eq!(summary(&mut [u64::MAX, u64::MAX]).p50_ns, u64::MAX);
         assert_eq!(summary(&mut []), Latency::default());
         assert_eq!(Recorder::merged([]), Latency::default());
     }

@@ -3,16 +3,17 @@
 
 use std::collections::BTreeSet;
 
+use luc_base::Latency;
 use luc_control::Dev;
 use luc_sim::replayed::{Calibration, Parameter, Unreplayable};
 use luc_trace::Trace;
 use serde::Serialize;
 
-use crate::algorithms::{CreationRate, FsyncModel, WriteModel, fsync_model, write_model};
+use crate::algorithms::{Accuracy, CreationRate, FsyncModel, WriteModel, fsync_model, write_model};
 use crate::diagnosis::doubts;
 use crate::foretold::{Foretold, Prediction, Rates, Rule};
 use crate::observed::{Observed, Table};
-use crate::stats::Times;
+use crate::stats;
 
 /// The default for the fixed delay of one of the rules, microseconds.
 pub const DELAY_US: u32 = 1000;
@@ -73,32 +74,21 @@ pub struct WriteDelays {
 /// Times of the syncs that waited for a commit.
 #[derive(Debug, Serialize)]
 pub struct Fsync {
-    pub measured: Times,
-    pub predicted: Times,
+    pub measured: Latency,
+    pub predicted: Latency,
     /// Syncs that waited, but to which the algorithm assigns no commit.
     pub unpredicted: u64,
-    pub error_median_share: f64,
-    pub error_p90_share: f64,
-    /// Error of the amended algorithm: with flushes that outlast a commit, and with the run queue
-    /// if the recording tells the number of processors.
-    pub amended_error_median_share: f64,
-    pub amended_error_p90_share: f64,
-    pub right_commit_share: f64,
-    pub amended_right_commit_share: f64,
+    #[serde(flatten)]
+    pub accuracy: Accuracy,
 }
 
 impl Fsync {
     fn of(model: &FsyncModel) -> Self {
         Self {
-            measured: Times::of(model.syncs.iter().map(|sync| sync.measured_ns)),
-            predicted: Times::of(model.syncs.iter().map(|sync| sync.predicted_ns)),
+            measured: stats::times(model.syncs.iter().map(|sync| sync.measured_ns)),
+            predicted: stats::times(model.syncs.iter().map(|sync| sync.predicted_ns)),
             unpredicted: model.unpredicted,
-            error_median_share: model.error_median_share,
-            error_p90_share: model.error_p90_share,
-            amended_error_median_share: model.amended_error_median_share,
-            amended_error_p90_share: model.amended_error_p90_share,
-            right_commit_share: model.right_commit_share,
-            amended_right_commit_share: model.amended_right_commit_share,
+            accuracy: model.accuracy,
         }
     }
 }

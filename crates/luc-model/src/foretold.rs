@@ -11,12 +11,13 @@
 //! [`Foretold::stock_error_share`] is the error of all that: simulated stock against the measured
 //! rates. No prediction is better.
 
+use luc_base::Latency;
 use luc_control::{Params, policy};
 use luc_sim::replayed::Calibration;
 use luc_trace::{Span, SpanKind};
 use serde::Serialize;
 
-use crate::stats::{Times, mean, per_s, share};
+use crate::stats::{self, mean, per_s, share};
 
 /// The second half is compared if at least this share of stock's operations ended there.
 const LATE_SHARE_MIN: f64 = 0.25;
@@ -77,7 +78,7 @@ pub struct Rates {
     pub syncs_per_s: f64,
     pub writes_per_s: f64,
     pub commits_per_s: f64,
-    pub sync: Times,
+    pub sync: Latency,
 }
 
 impl Rates {
@@ -95,7 +96,7 @@ impl Rates {
             syncs_per_s: count(|span| span.kind.is_file_sync()),
             writes_per_s: count(|span| span.kind == SpanKind::Write),
             commits_per_s: count(|span| span.kind == SpanKind::Commit),
-            sync: Times::of(syncs.map(Span::duration_ns)),
+            sync: stats::times(syncs.map(Span::duration_ns)),
         }
     }
 }

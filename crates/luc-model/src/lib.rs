@@ -53,4 +53,3 @@ pub use causes::{Cause, CauseError, Causes, Quantities, Throughput, rank};
 pub use diagnosis::{Diagnosis, Facts, diagnose};
 pub use foretold::{Foretold, Rule};
 pub use observed::{Observed, Table};
-pub use stats::Times;

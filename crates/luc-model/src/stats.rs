@@ -1,33 +1,10 @@
 //! Statistics.
 
-use serde::Serialize;
+use luc_base::Latency;
 
-/// A summary of durations; all 0 if there are none. Quantiles are by nearest rank.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Times {
-    pub count: u64,
-    pub mean_ns: f64,
-    pub p50_ns: u64,
-    pub p99_ns: u64,
-    pub max_ns: u64,
-}
-
-impl Times {
-    pub fn of(times_ns: impl IntoIterator<Item = u64>) -> Self {
-        let mut times_ns: Vec<u64> = times_ns.into_iter().collect();
-        times_ns.sort_unstable();
-        let Some(&max_ns) = times_ns.last() else {
-            return Self::default();
-        };
-        let rank = |percent| times_ns[nearest_rank(times_ns.len(), percent)];
-        Self {
-            count: times_ns.len() as u64,
-            mean_ns: mean(times_ns.iter().map(|ns| *ns as f64)),
-            p50_ns: rank(50),
-            p99_ns: rank(99),
-            max_ns,
-        }
-    }
+/// Summarises durations.
+pub(crate) fn times(times_ns: impl IntoIterator<Item = u64>) -> Latency {
+    luc_base::summary(&mut times_ns.into_iter().collect::<Vec<_>>())
 }
 
 /// Returns the index of a quantile in a sorted list of at least one value.
@@ -113,18 +90,6 @@ pub(crate) fn ranks(values: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_by_nearest_rank() {
-        let times = Times::of([4, 1, 3, 2]);
-        assert_eq!(
-            (times.count, times.p50_ns, times.p99_ns, times.max_ns),
-            (4, 2, 4, 4)
-        );
-        assert!((times.mean_ns - 2.5).abs() < 1e-12);
-        assert_eq!(Times::of([]), Times::default());
-        assert_eq!(Times::of([u64::MAX, u64::MAX]).p50_ns, u64::MAX);
-    }
 
     #[test]
     fn quantiles_of_a_hundred() {

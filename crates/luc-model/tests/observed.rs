@@ -204,9 +204,12 @@ fn predicted_beside_measured_by_hand() {
         .map(|s| (s.commits_predicted, s.commits_measured));
     assert_eq!(commits.collect::<Vec<_>>(), [(1, 1), (1, 1), (2, 2)]);
     let near = |a: f64, b: f64| (a - b).abs() < 1e-9 * b;
-    assert!(near(model.error_median_share, 2.0 / 92.0), "{model:?}");
-    assert!(near(model.error_p90_share, 4.0 / 89.0));
-    assert!(near(model.right_commit_share, 1.0));
+    assert!(
+        near(model.accuracy.error_median_share, 2.0 / 92.0),
+        "{model:?}"
+    );
+    assert!(near(model.accuracy.error_p90_share, 4.0 / 89.0));
+    assert!(near(model.accuracy.right_commit_share, 1.0));
     let rate = |times: [f64; 3]| 9e9 / times.iter().sum::<f64>();
     let creation = model.creation;
     assert_eq!(creation.threads, 3);
@@ -240,9 +243,9 @@ fn algorithm_4_1_on_a_loop() {
     let model = fsync_model(&trace, &seen);
     // A sync can still join in the 2 us between start and lock.
     assert!(
-        model.right_commit_share > 0.98,
+        model.accuracy.right_commit_share > 0.98,
         "{}",
-        model.right_commit_share
+        model.accuracy.right_commit_share
     );
     for sync in model.syncs.iter().filter(|sync| sync.right_commit) {
         assert_eq!(
@@ -252,7 +255,7 @@ fn algorithm_4_1_on_a_loop() {
         );
         assert_eq!(sync.commits_predicted, sync.commits_measured, "{sync:?}");
     }
-    assert!(model.error_p90_share < 0.01);
+    assert!(model.accuracy.error_p90_share < 0.01);
     let creation = model.creation;
     assert_eq!(creation.threads, 8);
     let off = creation.predicted_per_s / creation.measured_per_s;
@@ -278,9 +281,9 @@ fn algorithm_4_1_begins_with_the_call() {
     let trace = little.trace();
     let model = fsync_model(&trace, &Observed::of(&trace, DEV));
     assert!(
-        model.right_commit_share > 0.98,
+        model.accuracy.right_commit_share > 0.98,
         "{}",
-        model.right_commit_share
+        model.accuracy.right_commit_share
     );
 }
 
@@ -307,10 +310,11 @@ fn threads_released_together_wait_for_a_processor() {
         .iter()
         .map(|sync| sync.amended_ns - sync.predicted_ns);
     assert_eq!(line.collect::<Vec<u64>>(), [10, 30, 50]);
-    assert!(got.error_p90_share > 0.05 && got.amended_error_p90_share < 1e-9);
+    let (got, error) = (got.accuracy, got.accuracy.error_p90_share);
+    assert!(error > 0.05 && got.amended_error_p90_share < 1e-9);
     // If the number of processors is unknown, no run queue is assumed.
-    let unknown = model(Header::default());
-    assert!((unknown.amended_error_p90_share - got.error_p90_share).abs() < 1e-9);
+    let unknown = model(Header::default()).accuracy;
+    assert!((unknown.amended_error_p90_share - error).abs() < 1e-9);
 }
 
 /// Two syncs with data join transaction 8 at 100 and 101. One asks at 150, while their commit runs
@@ -334,5 +338,6 @@ fn a_flush_may_outlast_the_commit() {
     assert_eq!(amended.collect::<Vec<u64>>(), [100, 129]);
     let published = got.syncs.iter().map(|sync| sync.predicted_ns);
     assert_eq!(published.collect::<Vec<u64>>(), [100, 99]);
-    assert!(got.right_commit_share > 0.99 && got.amended_right_commit_share > 0.99);
+    assert!(got.accuracy.amended_right_commit_share > 0.99);
+    assert!(got.accuracy.right_commit_share > 0.99);
 }

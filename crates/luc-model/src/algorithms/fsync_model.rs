@@ -57,13 +57,10 @@ pub struct CreationRate {
     pub fsync_only_predicted_per_s: f64,
 }
 
-/// The result of [`fsync_model`].
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct FsyncModel {
-    /// Syncs that waited for a commit and that Algorithm 4.1 gives one, sorted by start.
-    pub syncs: Vec<SyncPrediction>,
-    /// Syncs that waited but have no prediction, because no commit begins after they asked.
-    pub unpredicted: u64,
+/// How well the predictions agree with the measured times. The amended algorithm knows of flushes
+/// that outlast a commit, and of the run queue if the recording tells the number of processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Accuracy {
     /// Median error, as a share of the measured time.
     pub error_median_share: f64,
     /// 90th percentile of the error, as a share of the measured time.
@@ -76,6 +73,16 @@ pub struct FsyncModel {
     pub right_commit_share: f64,
     /// Share of syncs for which the amended algorithm chose that commit.
     pub amended_right_commit_share: f64,
+}
+
+/// The result of [`fsync_model`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FsyncModel {
+    /// Syncs that waited for a commit and that Algorithm 4.1 gives one, sorted by start.
+    pub syncs: Vec<SyncPrediction>,
+    /// Syncs that waited but have no prediction, because no commit begins after they asked.
+    pub unpredicted: u64,
+    pub accuracy: Accuracy,
     /// Equations 3 and 8.
     pub creation: CreationRate,
 }
@@ -129,12 +136,14 @@ pub fn fsync_model(trace: &Trace, observed: &Observed) -> FsyncModel {
     };
     FsyncModel {
         unpredicted: (waited.len() - syncs.len()) as u64,
-        error_median_share: quantile(&mut published, 50),
-        error_p90_share: quantile(&mut published, 90),
-        amended_error_median_share: quantile(&mut amended, 50),
-        amended_error_p90_share: quantile(&mut amended, 90),
-        right_commit_share: right(|sync| sync.right_commit),
-        amended_right_commit_share: right(|sync| sync.amended_right_commit),
+        accuracy: Accuracy {
+            error_median_share: quantile(&mut published, 50),
+            error_p90_share: quantile(&mut published, 90),
+            amended_error_median_share: quantile(&mut amended, 50),
+            amended_error_p90_share: quantile(&mut amended, 90),
+            right_commit_share: right(|sync| sync.right_commit),
+            amended_right_commit_share: right(|sync| sync.amended_right_commit),
+        },
         creation: creation_rate(trace, observed, &syncs),
         syncs,
     }

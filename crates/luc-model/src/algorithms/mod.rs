@@ -6,5 +6,5 @@ pub mod grouping;
 mod line;
 pub mod write_model;
 
-pub use fsync_model::{CreationRate, FsyncModel, SyncPrediction, fsync_model};
+pub use fsync_model::{Accuracy, CreationRate, FsyncModel, SyncPrediction, fsync_model};
 pub use write_model::{SetSummary, WriteModel, write_model};

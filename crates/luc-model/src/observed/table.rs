@@ -1,7 +1,8 @@
 //! Derived quantities: section 3 and table 4.1 of the dissertation.
 
 use super::{Observed, ObservedCommit, ObservedSync, ObservedWrite, Service};
-use crate::stats::{Times, mean, share};
+use crate::stats::{self, mean, share};
+use luc_base::Latency;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ pub struct Table {
     pub duration_ns: u64,
     pub commits: u64,
     /// `T_JC`.
-    pub commit: Times,
+    pub commit: Latency,
     /// Syncs that a commit of the trace served.
     pub sync_events: u64,
     /// Such syncs per commit, over all commits.
@@ -21,7 +22,7 @@ pub struct Table {
     /// Syncs whose commit the trace lacks.
     pub syncs_unserved: u64,
     /// `T_fsync` of all syncs.
-    pub sync: Times,
+    pub sync: Latency,
     /// From asking to the start of the serving commit, over served syncs, ns.
     pub sync_delay_mean_ns: f64,
     /// Mean number of commits that a served sync waited through.
@@ -32,7 +33,7 @@ pub struct Table {
     pub flush_mean_ns: f64,
     pub writes: u64,
     /// `T_write`.
-    pub write: Times,
+    pub write: Latency,
     /// Writes that waited for a buffer that a commit was writing.
     pub writes_delayed: u64,
     /// Delayed writes as a share of all writes, 0 to 1.
@@ -58,12 +59,12 @@ impl Observed {
         Table {
             duration_ns: self.duration_ns(),
             commits: self.commits.len() as u64,
-            commit: Times::of(self.commits.iter().map(ObservedCommit::duration_ns)),
+            commit: stats::times(self.commits.iter().map(ObservedCommit::duration_ns)),
             sync_events,
             sync_events_per_commit: share(sync_events as f64, self.commits.len() as f64),
             syncs_unneeded: syncs(unneeded).count() as u64,
             syncs_unserved: syncs(|service| service == Service::Unserved).count() as u64,
-            sync: Times::of(self.syncs.iter().map(ObservedSync::duration_ns)),
+            sync: stats::times(self.syncs.iter().map(ObservedSync::duration_ns)),
             sync_delay_mean_ns: mean(served().map(|sync| sync.delay_ns as f64)),
             commits_waited_mean: mean(served().map(|sync| f64::from(sync.commits_waited))),
             two_commits_share: share(
@@ -72,7 +73,7 @@ impl Observed {
             ),
             flush_mean_ns: mean(self.syncs.iter().map(|sync| sync.flush_ns() as f64)),
             writes: self.writes.len() as u64,
-            write: Times::of(self.writes.iter().map(ObservedWrite::duration_ns)),
+            write: stats::times(self.writes.iter().map(ObservedWrite::duration_ns)),
             writes_delayed: delayed().count() as u64,
             writes_delayed_share: share(delayed().count() as f64, self.writes.len() as f64),
             write_delay_mean_ns: mean(delayed().map(|write| write.waits.buffer_ns as f64)),

@@ -105,9 +105,9 @@ impl Model {
         Self {
             syncs_predicted: model.syncs.len(),
             unpredicted: model.unpredicted,
-            error_median_share: model.error_median_share,
-            error_p90_share: model.error_p90_share,
-            right_commit_share: model.right_commit_share,
+            error_median_share: model.accuracy.error_median_share,
+            error_p90_share: model.accuracy.error_p90_share,
+            right_commit_share: model.accuracy.right_commit_share,
             creation: model.creation,
         }
     }

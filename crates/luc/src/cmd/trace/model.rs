@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::ValueHint;
+use luc_base::Latency;
 use luc_base::words::{count, three, time};
 use luc_model::comparison::{Comparison, DELAY_US, FileSystem, Rules, WriteDelays};
 use luc_model::foretold::Rates;
-use luc_model::{CreationRate, SetSummary, Times};
+use luc_model::{CreationRate, SetSummary};
 
 use super::place;
 use luc_cli::Context;
@@ -88,7 +89,7 @@ fn print(fs: &FileSystem, delay_us: u32, context: &mut Context) -> Result<(), Fa
 fn print_model(fs: &FileSystem, context: &mut Context) -> Result<(), Failure> {
     let mut rows = Vec::new();
     if fs.fsync.measured.count > 0 {
-        let times = |name: &str, of: fn(&Times) -> u64| {
+        let times = |name: &str, of: fn(&Latency) -> u64| {
             let shown = |times| duration(of(times));
             let (measured, predicted) = (shown(&fs.fsync.measured), shown(&fs.fsync.predicted));
             [name.to_owned(), measured, predicted]
@@ -124,15 +125,16 @@ fn print_model(fs: &FileSystem, context: &mut Context) -> Result<(), Failure> {
     let it = &fs.fsync;
     let syncs = it.measured.count;
     if syncs > 0 {
+        let accuracy = &it.accuracy;
         let published = [
-            it.error_median_share,
-            it.error_p90_share,
-            it.right_commit_share,
+            accuracy.error_median_share,
+            accuracy.error_p90_share,
+            accuracy.right_commit_share,
         ];
         let amended = [
-            it.amended_error_median_share,
-            it.amended_error_p90_share,
-            it.amended_right_commit_share,
+            accuracy.amended_error_median_share,
+            accuracy.amended_error_p90_share,
+            accuracy.amended_right_commit_share,
         ];
         for (of, shares) in [
             (format!("of {} fsyncs", count(syncs)), published),

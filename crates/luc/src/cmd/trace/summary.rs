@@ -4,8 +4,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::ValueHint;
+use luc_base::Latency;
+use luc_model::Table;
 use luc_model::summary::{FileSystem, SYNCS, Summary};
-use luc_model::{Table, Times};
 use luc_trace::{Sight, SpanKind, Unseen};
 
 use super::{place, slow};
@@ -81,7 +82,7 @@ fn ns(value: f64) -> String {
     duration(value as i64)
 }
 
-fn times(times: &Times) -> String {
+fn times(times: &Latency) -> String {
     if times.count == 0 {
         return "none".into();
     }
