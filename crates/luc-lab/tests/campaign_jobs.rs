@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use common::luc_lab;
+use luc_test::command::outputs;
 use tempfile::TempDir;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -78,9 +79,8 @@ impl Pretended {
 }
 
 fn said(command: &mut assert_cmd::Command) -> (i32, String) {
-    let output = command.output().expect("the program runs");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output.status.code().expect("no signal"), said)
+    let (code, _, said) = outputs(command);
+    (code, said)
 }
 
 #[test]
@@ -262,16 +262,10 @@ fn exports_are_what_the_shell_and_python_take() {
                 "--out",
                 out,
             ]);
-        let output = command.output().expect("the program runs");
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        (
-            output.status.code(),
-            text,
-            String::from_utf8_lossy(&output.stderr).into_owned(),
-        )
+        outputs(&mut command)
     };
     let (code, text, _) = export("it's out", "parallel");
-    assert_eq!(code, Some(0));
+    assert_eq!(code, 0);
     assert_eq!(text.lines().count(), 36, "12 points, three times each");
     for line in text.lines() {
         let begin = "/opt/luc-lab campaign cell '{\"place\":\"lab\",";
@@ -279,7 +273,7 @@ fn exports_are_what_the_shell_and_python_take() {
         assert!(line.contains("/it's out\" --source "), "{line}");
     }
     let (code, text, _) = export("it's out", "snakemake");
-    assert_eq!(code, Some(0));
+    assert_eq!(code, 0);
     assert_eq!(text.matches("rule cell:").count(), 1);
     assert_eq!(text.matches(", 1, 1152),").count(), 36, "{text}");
     assert!(text.contains("/it's out\"\n"), "{text}");
@@ -289,10 +283,10 @@ fn exports_are_what_the_shell_and_python_take() {
     );
     // A folder that no Snakefile can name.
     let (code, _, line) = export("{out}", "snakemake");
-    assert_eq!(code, Some(CAMPAIGN), "{line}");
+    assert_eq!(code, CAMPAIGN, "{line}");
     assert!(line.contains("or contains a brace"), "{line}");
     // A folder with other things in it.
     fs::create_dir(dir.path().join("other")).expect("a folder");
     let (code, _, line) = export("other", "parallel");
-    assert_eq!(code, Some(CAMPAIGN), "{line}");
+    assert_eq!(code, CAMPAIGN, "{line}");
 }

@@ -1,9 +1,12 @@
 //! `luc-lab promises` as a shell sees it: exit codes, and one line per error.
 
+mod common;
+
 use std::fs;
 use std::path::PathBuf;
 
-use assert_cmd::Command;
+use common::luc_lab;
+use luc_test::command::outputs;
 
 struct Ground {
     top: tempfile::TempDir,
@@ -22,18 +25,14 @@ impl Ground {
 
     /// Exit code, standard output and standard error of a verb.
     fn promises(&self, verb: &str, more: &[&str]) -> (i32, String, String) {
-        let output = Command::cargo_bin("luc-lab")
-            .expect("the program is built")
-            .args(["promises", verb, "--dir"])
-            .arg(self.path("tree"))
-            .arg("--acks")
-            .arg(self.path("marks"))
-            .args(more)
-            .output()
-            .expect("the program runs");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let code = output.status.code().expect("no signal");
-        (code, text(&output.stdout), text(&output.stderr))
+        outputs(
+            luc_lab()
+                .args(["promises", verb, "--dir"])
+                .arg(self.path("tree"))
+                .arg("--acks")
+                .arg(self.path("marks"))
+                .args(more),
+        )
     }
 
     fn worked() -> Self {

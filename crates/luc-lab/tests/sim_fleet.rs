@@ -316,7 +316,7 @@ fn an_interrupt_tells_what_is_done_so_far() {
     refused(&locked, "another run is writing to it");
     assert_eq!(output.status.code(), Some(130));
     let said = String::from_utf8_lossy(&output.stdout);
-    let nodes = luc_words_count(lines(&out) - 1);
+    let nodes = luc_base::words::count(lines(&out) as i128 - 1);
     assert!(
         said.starts_with(&format!("LUC/stock, {nodes} of 900,000 nodes")),
         "{said}"
@@ -326,12 +326,4 @@ fn an_interrupt_tells_what_is_done_so_far() {
         told.contains("luc-lab: interrupted: the same command continues from out.jsonl"),
         "{told}"
     );
-}
-
-/// Formats a number below a million as the summary does.
-fn luc_words_count(number: usize) -> String {
-    if number < 1000 {
-        return number.to_string();
-    }
-    format!("{},{:03}", number / 1000, number % 1000)
 }

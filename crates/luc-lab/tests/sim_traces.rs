@@ -11,6 +11,7 @@ use luc_control::Params;
 use luc_model::{Observed, fsync_model, write_model};
 use luc_sim::processors::Machine;
 use luc_sim::{Setup, recorder};
+use luc_test::command::outputs;
 use luc_trace::{Event, Record, Span, SpanKind, Trace};
 use luc_workload::Outcome;
 use serde_json::Value;
@@ -40,24 +41,18 @@ impl Files {
     }
 }
 
-/// Runs a verb on a recording; returns standard output, standard error and the exit code.
-fn say(verb: &str, file: &Path) -> (String, String, i32) {
+/// Runs a verb on a recording; returns the exit code, standard output and standard error.
+fn say(verb: &str, file: &Path) -> (i32, String, String) {
     let mut program = if verb.starts_with("sim ") {
         luc_lab()
     } else {
         luc()
     };
-    let output = program.args(verb.split_whitespace()).arg(file).output();
-    let output = output.expect("it runs");
-    (
-        String::from_utf8(output.stdout).expect("text"),
-        String::from_utf8(output.stderr).expect("text"),
-        output.status.code().expect("no signal"),
-    )
+    outputs(program.args(verb.split_whitespace()).arg(file))
 }
 
 fn json(verb: &str, file: &Path) -> Value {
-    let (out, err, _) = say(verb, file);
+    let (_, out, err) = say(verb, file);
     serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"))
 }
 
@@ -100,7 +95,7 @@ fn decisions_replay_with_no_difference() {
     }
     // Stock makes no decision.
     files.simulate("stock.luc", "-- create-fsync --threads 4 --seconds 1");
-    let (_, said, code) = say("replay", &files.path("stock.luc"));
+    let (code, _, said) = say("replay", &files.path("stock.luc"));
     assert!(said.contains("holds no decision") && code == 24, "{said}");
 }
 
@@ -257,7 +252,7 @@ fn the_model_groups_syncs_as_the_simulator_does() {
             .iter()
             .filter(|it| it.commits_predicted == known[it.sync]);
         let same = same.count() as f64 / known.len() as f64;
-        let right_share = model.right_commit_share;
+        let right_share = model.accuracy.right_commit_share;
         assert!(
             same >= right && right_share >= right,
             "{words}: {same} {right_share}"
@@ -338,12 +333,12 @@ fn machines_are_measured_and_simulated() {
     let files = Files::new();
     let words = "--cpus 2 --mips 500 --disk 1ms:8 -- create-fsync --threads 8 --seconds 1";
     let report = files.simulate("run.luc", words);
-    let (text, _, code) = say("sim calibrate", &files.path("run.luc"));
+    let (code, text, _) = say("sim calibrate", &files.path("run.luc"));
     assert_eq!(code, 0, "{text}");
     let write = text.lines().find(|line| line.starts_with("write "));
     let write: Vec<&str> = write.unwrap_or_default().split_whitespace().collect();
     assert_eq!(write[1..4], ["-", "-", "-"], "nothing wrote: {text}");
-    let (machine, ..) = say("sim calibrate --json", &files.path("run.luc"));
+    let (_, machine, _) = say("sim calibrate --json", &files.path("run.luc"));
     fs::write(files.path("machine.json"), &machine).expect("written");
     let of: Value = serde_json::from_str(&machine).expect("JSON");
     let of = &of["recordings"][0]["file_systems"][0];
@@ -410,7 +405,7 @@ fn recordings_that_tell_no_machine() {
     };
     let refused = |spans: &[Span], why: &str| {
         luc_test::command::record(&file, &luc_trace::Header::default(), spans.iter().copied());
-        let (out, said, code) = say("sim calibrate", &file);
+        let (code, out, said) = say("sim calibrate", &file);
         assert!(said.contains(why) && out.is_empty() && code == 24, "{said}");
         assert_eq!(said.lines().count(), 1, "{said}");
     };
@@ -423,7 +418,7 @@ fn recordings_that_tell_no_machine() {
     let sync = span(SpanKind::Fsync, 1, 20, 95);
     let spans = [open, sync, span(SpanKind::Commit, 1, 30, 90)];
     luc_test::command::record(&file, &luc_trace::Header::default(), spans);
-    let (out, said, code) = say("sim calibrate", &file);
+    let (code, out, said) = say("sim calibrate", &file);
     assert!(code == 0 && said.is_empty(), "{said}");
     assert!(
         out.contains("8:0: the trace has no journal commit"),
@@ -436,7 +431,7 @@ fn recordings_that_tell_no_machine() {
 fn recordings_are_exported() {
     let files = Files::new();
     files.simulate("run.luc", "--luc -- metarates --procs 4 --files 16");
-    let (csv, ..) = say("trace export --format csv", &files.path("run.luc"));
+    let (_, csv, _) = say("trace export --format csv", &files.path("run.luc"));
     let of = |kind: &str| csv.lines().filter(|line| line.starts_with(kind)).count();
     assert_eq!((of("open,"), of("fsync,"), of("close,")), (64, 64, 64));
     assert!(of("commit,") >= 16 && of("luc-decision") == 0, "{csv}");
@@ -454,7 +449,7 @@ fn recordings_that_are_cut_say_so() {
     let cut = files.path("cut.luc");
     for share in [30, 60, 99] {
         fs::write(&cut, &whole[..whole.len() * share / 100]).expect("written");
-        let (out, said, code) = say("trace summary", &cut);
+        let (code, out, said) = say("trace summary", &cut);
         let line = format!(
             "luc: note: {} is damaged and was read only up to the damage: ",
             cut.display()
@@ -466,7 +461,7 @@ fn recordings_that_are_cut_say_so() {
         assert!(code == 0 && out.contains("16 threads"), "{out}");
     }
     fs::write(&cut, "# luc-trace 2 kernel=simulated\n").expect("written");
-    let (_, said, code) = say("trace summary", &cut);
+    let (code, _, said) = say("trace summary", &cut);
     assert!(
         said.contains("holds no span and no decision") && code == 24,
         "{said}"
@@ -515,11 +510,10 @@ fn campaigns_have_what_recordings_show() {
 #[test]
 fn a_recording_that_cannot_be_written_is_a_line() {
     let words = ["sim", "run", "--record", "/nowhere/run.luc", "--", "burst"];
-    let output = luc_lab().args(words).output().expect("it runs");
-    let said = String::from_utf8_lossy(&output.stderr);
+    let (code, _, said) = outputs(luc_lab().args(words));
     assert!(
         said.starts_with("luc-lab: trace /nowhere/run.luc: "),
         "{said}"
     );
-    assert_eq!((said.lines().count(), output.status.code()), (1, Some(24)));
+    assert_eq!((said.lines().count(), code), (1, 24));
 }

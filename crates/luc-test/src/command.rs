@@ -8,13 +8,16 @@ use luc_trace::{Header, Span, Writer};
 
 /// Returns the output of a command as a terminal would show it, and the exit code.
 pub fn run(command: &mut Command) -> String {
+    let (code, out, err) = outputs(command);
+    format!("{out}{err}[exit {code}]\n")
+}
+
+/// Returns the exit code of a command, standard output and standard error.
+pub fn outputs(command: &mut Command) -> (i32, String, String) {
     let output = command.output().expect("the program runs");
-    format!(
-        "{}{}[exit {}]\n",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-        output.status.code().expect("no signal")
-    )
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    let code = output.status.code().expect("no signal");
+    (code, text(output.stdout), text(output.stderr))
 }
 
 /// Formats JSON with one line per object or list that holds no other object.
