@@ -33,6 +33,11 @@ pub fn three(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// A share as `27.8%`.
+pub fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
+}
+
 /// A counted time: `0 s`, `7 ns`, and from 1000 ns on as [`time`].
 pub fn duration(ns: impl Into<i128>) -> String {
     let ns: i128 = ns.into();

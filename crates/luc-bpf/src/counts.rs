@@ -1,14 +1,5 @@
 //! Sums and histograms of the tracer.
 
-use luc_trace::SpanKind;
-
-/// Kinds of waits, in the order in which they are counted.
-pub const WAITS: [SpanKind; 3] = [
-    SpanKind::WaitBuffer,
-    SpanKind::WaitLocked,
-    SpanKind::WaitSpace,
-];
-
 const STEPS_LOG2: u32 = 2;
 const STEPS: usize = 1 << STEPS_LOG2;
 const OCTAVES: usize = 40;
@@ -106,7 +97,7 @@ pub struct Counts {
     pub syncs_by_commits: [u64; AHEAD_MAX + 1],
     pub commits: u64,
     pub commit_ns: u64,
-    /// Waits, as [`WAITS`] orders them.
+    /// Waits, as [`luc_trace::SpanKind::WAITS`] orders them.
     pub waits: [u64; 3],
     pub wait_ns: [u64; 3],
     /// Durations of syncs.
@@ -208,7 +199,7 @@ mod tests {
         for (name, value) in [
             ("LUC_HIST_STEPS_LOG2", STEPS_LOG2 as usize),
             ("LUC_HIST_OCTAVES", OCTAVES),
-            ("LUC_WAITS", WAITS.len()),
+            ("LUC_WAITS", luc_trace::SpanKind::WAITS.len()),
             ("LUC_AHEAD_MAX", AHEAD_MAX),
         ] {
             let row = format!("#define {name} {value}");

@@ -22,7 +22,7 @@ mod sites;
 mod text;
 mod tracer;
 
-pub use counts::{Counts, Histogram, ProcessCounts, WAITS};
+pub use counts::{Counts, Histogram, ProcessCounts};
 pub use error::TracerError;
 pub use hooks::{HOOKS, Hook, Means, Wait};
 pub use host::{Offer, offer};

@@ -137,11 +137,6 @@ impl fmt::Display for Totals {
                 .sum()
         };
         let syncs = [SpanKind::Fsync, SpanKind::Fdatasync, SpanKind::Sync];
-        let waits = [
-            SpanKind::WaitBuffer,
-            SpanKind::WaitLocked,
-            SpanKind::WaitSpace,
-        ];
         let parts = [
             (spans(&[SpanKind::Open]), "open", "opens"),
             (spans(&[SpanKind::Write]), "write", "writes"),
@@ -152,7 +147,7 @@ impl fmt::Display for Totals {
                 "journal commit",
                 "journal commits",
             ),
-            (spans(&waits), "wait", "waits"),
+            (spans(&SpanKind::WAITS), "wait", "waits"),
             (self.decisions, "decision", "decisions"),
             (self.commits, "commit under LUC", "commits under LUC"),
             (self.write_delays, "delayed write", "delayed writes"),

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use luc_base::words::{bytes, count, counted, duration};
+pub use luc_base::words::{bytes, count, counted, duration, percent};
 
 /// Stands for a value that is not known.
 pub const UNKNOWN: &str = "-";
@@ -54,11 +54,6 @@ pub fn share(part: i64, whole: i64) -> String {
     } else {
         "under 0.001%".into()
     }
-}
-
-/// A share as `27.8%`.
-pub fn percent(share: f64) -> String {
-    format!("{:.1}%", share * 100.0)
 }
 
 pub fn rounded(value: f64) -> i64 {

@@ -1,5 +1,8 @@
 //! The trial of holding against not holding: what it finds, how often it errs, what it costs.
 
+mod common;
+
+use common::Rng;
 use luc_control::{Input, Params, State, Step, TrialPhase, control_step};
 
 const OFF: i64 = TrialPhase::Off as i64;
@@ -13,22 +16,10 @@ const HOLD: i64 = 0;
 const COMMIT_NS: i64 = 1_000_000;
 const S: i64 = 1_000_000_000;
 
-/// Pseudo-random numbers, the same in every run.
-struct Drawn(u64);
-
-impl Drawn {
-    fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// Draws from about a normal distribution: the sum of twelve uniform numbers.
-    fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
-    }
+/// Draws from about a normal distribution: the sum of twelve uniform numbers.
+fn normal(drawn: &mut Rng) -> f64 {
+    let unit = |bits: u64| (bits >> 11) as f64 / (1u64 << 53) as f64;
+    (0..12).map(|_| unit(drawn.next_u64())).sum::<f64>() - 6.0
 }
 
 /// A load on a journal, whose commits serve four sync events each, held or not.
@@ -36,7 +27,7 @@ struct Journal {
     params: Params,
     state: State,
     now_ns: i64,
-    drawn: Drawn,
+    drawn: Rng,
     /// Throughput of held commits divided by that of free ones.
     gain: f64,
     /// The gain in the time that a sync event waits: above 1, it waits less with holding.
@@ -56,7 +47,7 @@ impl Journal {
             params: Params::default(),
             state: State::default(),
             now_ns: S,
-            drawn: Drawn(seed),
+            drawn: Rng(seed),
             gain,
             wait_gain: gain,
             noise,
@@ -94,7 +85,7 @@ impl Journal {
         let mut close = self.input(4, 0);
         close.events_wait_ns = whole(20.0 * COMMIT_NS as f64 / wait_arm) - 8 * COMMIT_NS;
         self.step(Step::Close, &close);
-        let factor = (self.noise * self.drawn.normal()).exp() / (arm * self.speed);
+        let factor = (self.noise * normal(&mut self.drawn)).exp() / (arm * self.speed);
         self.now_ns += whole(2.0 * COMMIT_NS as f64 * factor) - waited_ns;
         self.speed *= 1.0 + self.growth;
         *(if held { &mut self.held } else { &mut self.free }) += 1;

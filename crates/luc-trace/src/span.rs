@@ -58,6 +58,9 @@ impl SpanKind {
         Self::WaitSpace,
     ];
 
+    /// Waits inside another operation, in the order in which the tracer counts them.
+    pub const WAITS: [Self; 3] = [Self::WaitBuffer, Self::WaitLocked, Self::WaitSpace];
+
     /// Returns the kind with this number, if there is one.
     pub fn from_number(number: u16) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
@@ -97,7 +100,7 @@ impl SpanKind {
 
     /// Tells whether it is a wait inside another operation.
     pub fn is_wait(self) -> bool {
-        matches!(self, Self::WaitBuffer | Self::WaitLocked | Self::WaitSpace)
+        Self::WAITS.contains(&self)
     }
 }
 

@@ -113,36 +113,13 @@ pub(crate) fn instead_of<S: AsRef<str>>(found: &str, names: &[S]) -> String {
     let near = names
         .iter()
         .map(AsRef::as_ref)
-        .map(|name| (distance(found, name), name))
+        .map(|name| (strsim::levenshtein(found, name), name))
         .filter(|(slips, name)| *slips <= SLIPS_MAX && slips * 2 < name.len())
         .min_by_key(|(slips, _)| *slips);
     match near {
         Some((_, name)) => format!("did you mean {}?", quoted(name)),
         None => format!("expected {}", one_of(names)),
     }
-}
-
-/// Returns how many characters must be inserted, deleted or replaced to turn one name into the
-/// other.
-fn distance(a: &str, b: &str) -> usize {
-    // Names are short; a long text resembles none of them.
-    const LENGTH_MAX: usize = 64;
-    if a.len() > LENGTH_MAX || b.len() > LENGTH_MAX {
-        return usize::MAX / 4;
-    }
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, c) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, d) in b.iter().enumerate() {
-            let above = row[j + 1];
-            let exchanged = diagonal + usize::from(c != *d);
-            row[j + 1] = exchanged.min(above + 1).min(row[j] + 1);
-            diagonal = above;
-        }
-    }
-    row[b.len()]
 }
 
 /// Lists names for a message: `a`, `b` or `c`.

@@ -1,7 +1,7 @@
 //! Numbers for people: three digits, and a unit.
 
 use super::slices::Estimate;
-use luc_base::words::time_unit;
+use luc_base::words::{percent, time_unit};
 
 pub(super) use luc_base::words::{bytes, counted, three};
 
@@ -51,12 +51,11 @@ fn number_range(estimate: Estimate) -> String {
 /// Formats `44.1% (41.0% to 47.2%)`: with one digit more, or the ends of a narrow interval look the
 /// same.
 pub(super) fn share_range(estimate: Estimate) -> String {
-    let show = |share: f64| format!("{:.1}%", share * 100.0);
-    let range = range(estimate, show);
+    let range = range(estimate, percent);
     if range.is_empty() {
         share(estimate.value)
     } else {
-        show(estimate.value) + &range
+        percent(estimate.value) + &range
     }
 }
 

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use luc_bpf::{Counts, ProcessCounts, WAITS};
+use luc_bpf::{Counts, ProcessCounts};
 use luc_control::{CounterKind, Dev, counters};
 use luc_host::as_text;
-use luc_trace::{Sight, Unseen};
+use luc_trace::{Sight, SpanKind, Unseen};
 use serde::Serialize;
 
 use super::reading::{JournalReading, ModuleReading, ProcessReading, Reading};
@@ -227,7 +227,9 @@ fn sample(
 }
 
 fn traced(counts: &Counts, unseen: &Unseen, time: Duration) -> Traced {
-    let waits = WAITS.iter().zip(counts.waits.iter().zip(&counts.wait_ns));
+    let waits = SpanKind::WAITS
+        .iter()
+        .zip(counts.waits.iter().zip(&counts.wait_ns));
     Traced {
         syncs_per_s: per_s(counts.syncs, time),
         commits_per_s: per_s(counts.commits, time),

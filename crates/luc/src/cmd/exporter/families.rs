@@ -1,6 +1,6 @@
 //! The metrics of a reading.
 
-use luc_bpf::{Counts, Histogram, WAITS};
+use luc_bpf::{Counts, Histogram};
 use luc_control::{Counter, CounterKind, Dev, counters};
 use luc_trace::{Sight, SpanKind};
 
@@ -152,7 +152,7 @@ fn buckets(hist: &Histogram, sum_ns: u64) -> Value {
 
 fn waits(reading: &Reading) -> [Family; 2] {
     let family = |name: &str, help: &str, value: fn(&Counts, usize) -> f64| {
-        let seen = WAITS.iter().enumerate();
+        let seen = SpanKind::WAITS.iter().enumerate();
         let seen = seen.filter(|(_, kind)| Sight::sees(&reading.unseen, **kind));
         let counted = reading.journals.iter();
         let counted = counted.filter_map(|one| Some((one, one.counts.as_ref()?)));

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use crate::sample::{JournalSample, LucSample, ProcessSample, Snapshot};
+use luc_base::words::three;
 use luc_cli::units::{UNKNOWN, counted, duration, known_time, rounded, table};
 
 /// A rate or a ratio with about three significant digits.
@@ -12,11 +13,9 @@ pub fn rate(value: f64) -> String {
         value if value >= 999_950_000.0 => "lots".into(),
         value if value >= 999_950.0 => format!("{:.1}M", value / 1e6),
         value if value >= 9_999.5 => format!("{:.1}k", value / 1e3),
-        value if value >= 99.95 => format!("{value:.0}"),
-        value if value >= 9.995 => format!("{value:.1}"),
         // A rate above 0 is never shown as 0.
         value if value > 0.0 && value < 0.005 => "<0.01".into(),
-        value if value > 0.0 => format!("{value:.2}"),
+        value if value > 0.0 => three(value),
         _ => "0".into(),
     }
 }

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::ValueHint;
-use luc_bpf::{Counts, Detail, Histogram, ProcessCounts, Tracer, WAITS};
+use luc_bpf::{Counts, Detail, Histogram, ProcessCounts, Tracer};
 use luc_host::{System, journal};
-use luc_trace::{Sight, Unseen};
+use luc_trace::{Sight, SpanKind, Unseen};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -180,7 +180,7 @@ impl Quantiles {
 impl Answer {
     fn to_json(&self) -> Value {
         let c = &self.counts;
-        let waits = WAITS.iter().zip(c.waits.iter().zip(&c.wait_ns));
+        let waits = SpanKind::WAITS.iter().zip(c.waits.iter().zip(&c.wait_ns));
         let waits: serde_json::Map<String, Value> = waits
             .map(|(kind, (waits, ns))| {
                 let known = Sight::sees(&self.unseen, *kind);
@@ -237,7 +237,7 @@ impl Answer {
             mean(c.commit_ns, c.commits),
             known(each.map(|each| format!("{each:.2}")))
         )?;
-        for (kind, (waits, ns)) in WAITS.iter().zip(c.waits.iter().zip(&c.wait_ns)) {
+        for (kind, (waits, ns)) in SpanKind::WAITS.iter().zip(c.waits.iter().zip(&c.wait_ns)) {
             let (many, each) = if Sight::sees(&self.unseen, *kind) {
                 (count(*waits), mean(*ns, *waits))
             } else {
