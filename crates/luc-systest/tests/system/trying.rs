@@ -86,8 +86,8 @@ fn certified_without_gain() -> Outcome {
     )
 }
 
-fn guards(kernel: &str, script: &'static str, disks: &[&str]) -> Result<Answer, Trouble> {
-    let jobs = [Job::new(script, disks)?];
+fn guards(kernel: &str, name: &'static str, disks: &[&str]) -> Result<Answer, Trouble> {
+    let jobs = [Job::new(name, disks)?];
     let mut spec = guest(kernel, &jobs)?;
     spec.cpu_mips = CPU_MIPS;
     // It runs hours of virtual time: the longest of all tests, also on a busy machine.

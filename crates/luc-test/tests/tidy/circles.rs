@@ -86,15 +86,15 @@ fn home(module: &str, path: &str, modules: &Modules) -> Option<String> {
 
 /// The modules of one parent in which two modules lie; `None` if one lies in the other.
 fn siblings(one: &str, other: &str) -> Option<(String, String)> {
-    let (mut one_up, mut other_up) = (String::new(), String::new());
-    for (a, b) in one.split("::").zip(other.split("::")) {
-        one_up += &format!("::{a}");
-        other_up += &format!("::{b}");
-        if a != b {
-            return Some((one_up.split_off(2), other_up.split_off(2)));
-        }
-    }
-    None
+    let mut names = one.split("::").zip(other.split("::"));
+    let differ = names.position(|(a, b)| a != b)?;
+    let up = |path: &str| {
+        path.split("::")
+            .take(differ + 1)
+            .collect::<Vec<_>>()
+            .join("::")
+    };
+    Some((up(one), up(other)))
 }
 
 /// Lists the imports of modules in circles and between two circles.
