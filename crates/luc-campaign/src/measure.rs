@@ -7,7 +7,7 @@ use luc_report::Progress;
 
 use crate::cell::{Cell, Versions};
 use crate::error::{CampaignError, Result};
-use crate::places::{self, Place, Setup};
+use crate::places::{self, Needs, Place, Setup};
 use crate::store::Store;
 
 /// The versions that cells have on this machine now, determined once for each kind of machine.
@@ -54,6 +54,30 @@ impl<'a> VersionsOf<'a> {
             self.known.len() - 1
         };
         Ok(self.known.get(at).map(|(_, _, versions)| versions))
+    }
+}
+
+/// A cell without a result, to be measured by another process.
+#[derive(Clone, Debug)]
+pub struct Missing<'a> {
+    pub cell: &'a Cell,
+    pub versions: Versions,
+    pub needs: Needs,
+}
+
+impl<'a> Missing<'a> {
+    /// # Errors
+    /// A place cannot determine its versions.
+    pub fn of(cells: &'a [Cell], setup: &Setup) -> Result<Vec<Self>> {
+        let mut versions = VersionsOf::new(setup);
+        let of = |cell| {
+            Ok(Self {
+                cell,
+                needs: place_of(cell)?.needs(cell),
+                versions: versions.of(cell)?.cloned().unwrap_or_default(),
+            })
+        };
+        cells.iter().map(of).collect()
     }
 }
 

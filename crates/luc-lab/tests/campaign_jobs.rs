@@ -64,10 +64,9 @@ impl Pretended {
 
     /// Runs a campaign; returns the exit code and standard error.
     fn run(&self, out: &Path, more: &[&str]) -> (i32, String) {
-        let bin = self.path("bin").display().to_string() + ":/usr/bin:/bin";
         let mut command = luc_lab();
         command
-            .env("PATH", bin)
+            .env("PATH", self.path("bin"))
             .args(["campaign", "run"])
             .arg(many(self.0.path()))
             .args(["--source", ROOT, "--out"])
@@ -85,16 +84,9 @@ fn said(command: &mut assert_cmd::Command) -> (i32, String) {
 
 #[test]
 fn no_slurm() {
-    let dir = tempfile::tempdir().expect("temporary directory");
-    let mut command = luc_lab();
-    command
-        .env("PATH", dir.path())
-        .args(["campaign", "run"])
-        .arg(many(dir.path()))
-        .args(["--source", ROOT, "--out"])
-        .arg(dir.path().join("out"))
-        .args(["--on", "slurm"]);
-    let (code, line) = said(&mut command);
+    let slurm = Pretended::new();
+    fs::remove_file(slurm.path("bin/scontrol")).expect("removed");
+    let (code, line) = slurm.run(&slurm.path("out"), &[]);
     assert_eq!(code, BACK_END, "{line}");
     assert!(
         line.starts_with("luc-lab: campaign: slurm: no scontrol in PATH; run this where"),
@@ -115,10 +107,7 @@ fn a_slurm_that_refuses() {
         line,
         "luc-lab: campaign: slurm: sbatch: error: invalid account\n"
     );
-    let left = fs::read_dir(slurm.path("out/slurm"))
-        .expect("the folder")
-        .count();
-    assert_eq!(left, 0, "keys that no job needs");
+    assert!(!slurm.path("out/slurm").exists(), "keys that no job needs");
     slurm.command("scontrol", "echo 'MaxArraySize            = 0'");
     let (code, line) = slurm.run(&slurm.path("out"), &[]);
     assert_eq!(code, BACK_END, "{line}");
@@ -132,35 +121,18 @@ fn a_slurm_that_refuses() {
 #[test]
 fn jobs_that_leave_nothing() {
     let slurm = Pretended::new();
-    slurm.command(
-        "sbatch",
-        "cat > $here/script; echo \"$*\" >> $here/submitted; echo 1",
-    );
-    let campaign = slurm.path("one.toml");
-    let text = "title = \"One\"\nstop = { repeats_min = 1, repeats_max = 1 }\n[[block]]\n\
-        name = \"b\"\nbench = \"create-fsync {dir}\"\narms = [\"stock\"]\n\
-        factors = { kernel = \"6.12\", disk = \"1ms:64\" }\n";
-    fs::write(&campaign, text).expect("a campaign");
-    let mut command = luc_lab();
-    command
-        .env(
-            "PATH",
-            slurm.path("bin").display().to_string() + ":/usr/bin:/bin",
-        )
-        .args([
-            "campaign", "run", "--source", ROOT, "--on", "slurm", "--poll-s", "1",
-        ])
-        .args([
-            "--sbatch-arg=--time=90",
-            "--program",
-            "/opt/it's/luc",
-            "--jobs",
-            "3",
-            "--out",
-        ])
-        .arg(slurm.path("out"))
-        .arg(&campaign);
-    let (code, line) = said(&mut command);
+    slurm.command("sbatch", "echo \"$*\" >> $here/submitted; echo 1");
+    let one = ["--repeats", "1", "--set", "disk=1ms:64", "--set", "vcpus=1"];
+    let chosen = [
+        "--set",
+        "threads=1",
+        "--sbatch-arg=--time=90",
+        "--jobs",
+        "3",
+    ];
+    let program = ["--program", "/opt/it's/luc"];
+    let more = [&one[..], &chosen, &program].concat();
+    let (code, line) = slurm.run(&slurm.path("out"), &more);
     assert_eq!(code, luc_cli::exit::Code::Lab as i32, "{line}");
     assert!(
         line.contains("left no result (no longer in the queue); submitting it again"),
@@ -170,13 +142,11 @@ fn jobs_that_leave_nothing() {
     assert_eq!(submitted.lines().count(), 2, "{submitted}");
     for words in [
         "--array=1-1%3 --requeue ",
-        "--cpus-per-task=1 --mem=1152M --time=90",
+        "--cpus-per-task=1 --mem=1152M --wrap=exec \"/opt/it's/luc\" campaign cell --from ",
+        " --time=90\n",
     ] {
         assert!(submitted.contains(words), "{words}: {submitted}");
     }
-    let script = fs::read_to_string(slurm.path("script")).expect("the script");
-    let exec = "exec \"/opt/it's/luc\" campaign cell --from ";
-    assert!(script.contains(exec), "{script}");
     let failed = fs::read_dir(slurm.path("out/failed")).expect("failures");
     let failed: Vec<String> = failed
         .map(|entry| fs::read_to_string(entry.expect("an entry").path()).expect("a text"))

@@ -1,32 +1,30 @@
 //! Runs cells as Slurm jobs: each task of a job array measures one cell.
 //!
 //! ```text
-//! DIR/slurm/NAME/keys        the array's cells, one key per line; a task's number is its line
-//! DIR/slurm/NAME/NUMBER.log  output of a task
+//! DIR/slurm/N.keys          an array's cells, one key per line; a task's number is its line
+//! DIR/slurm/JOB_NUMBER.log  output of a task
 //! ```
 //!
-//! Slurm decides where and when each task runs, and reruns a task whose node was lost. The queue
-//! tells which tasks have ended; the store holds their results and failures. A task that ended
-//! without either is submitted once more; after that the cell has failed. A folder NAME is removed
-//! once all its tasks are settled. A folder that exists at the start belongs to a run that was
-//! killed: its live tasks are waited for.
+//! Slurm decides where and when each task runs, and reruns a task whose node was lost. All jobs of
+//! a folder of results have one name, which follows from its path, so that no job is lost with the
+//! answer of `sbatch` or with a killed run. A round submits the open cells and waits until the
+//! queue holds no job of that name; the store then holds their results and failures. A cell that
+//! has neither is submitted in one more round; after that it has failed.
 
-mod queue;
-
-use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use self::queue::{Seen, State, Trouble};
 use super::{Backend, Engine, Wishes};
-use crate::cell::{Cell, Versions};
+use crate::cell::{Cell, draw};
 use crate::error::{CampaignError, Result};
+use crate::exports::{quoted, source_words};
 use crate::keys;
-use crate::measure::{Board, VersionsOf, place_of};
-use crate::places::{self, Needs, Setup};
+use crate::measure::{Board, Missing};
+use crate::places::{self, Setup};
 use crate::store::{Failed, Store};
 
 /// Name on the command line.
@@ -34,15 +32,13 @@ pub const NAME: &str = "slurm";
 
 /// Seconds between two queries of the queue. One query covers all tasks; a cell takes longer.
 const POLL_S: u32 = 10;
-/// Polls to wait for a result after its task has ended. NFS may take up to 60 s (acdirmax) to show
-/// a new file.
+/// Polls to wait for results after the last task has ended. NFS may take up to 60 s (acdirmax) to
+/// show a new file.
 const LATE_POLLS: u32 = 6;
 /// Most submissions of a cell whose task leaves nothing.
 const TRIES_MAX: u8 = 2;
 /// Last bytes of a task's output that are kept with a failure.
 const LOG_BYTES: usize = 65_536;
-/// Prefix of the arrays' names.
-const PREFIX: &str = "luc-";
 /// Reasons for waiting that resolve by themselves. Any other reason is reported, once.
 const USUAL_REASONS: [&str; 7] = [
     "None",
@@ -55,26 +51,19 @@ const USUAL_REASONS: [&str; 7] = [
 ];
 
 /// Runs cells as tasks of Slurm's job arrays.
-pub struct Slurm {
-    wishes: Wishes,
-    /// Most tasks in an array; queried once, before anything is submitted.
-    tasks_max: OnceCell<u32>,
-}
+pub struct Slurm(Wishes);
 
 /// # Errors
 /// Never: Slurm itself checks the options.
 #[allow(clippy::unnecessary_wraps)] // the type of a row
 pub fn make(wishes: &Wishes) -> Result<Box<dyn Backend>> {
-    Ok(Box::new(Slurm {
-        wishes: wishes.clone(),
-        tasks_max: OnceCell::new(),
-    }))
+    Ok(Box::new(Slurm(wishes.clone())))
 }
 
-fn refused(trouble: &Trouble) -> CampaignError {
+fn refused(why: impl ToString) -> CampaignError {
     CampaignError::Backend {
         backend: NAME,
-        why: trouble.why().to_owned(),
+        why: why.to_string(),
     }
 }
 
@@ -90,114 +79,232 @@ impl Backend for Slurm {
         setup: &Setup,
         board: &mut Board<'_>,
     ) -> Result<()> {
-        let tasks_max = if let Some(known) = self.tasks_max.get() {
-            *known
-        } else {
-            let asked = queue::array_max().map_err(|trouble| refused(&trouble))?;
-            *self.tasks_max.get_or_init(|| asked)
-        };
-        let mut wave = Wave::new(&self.wishes, tasks_max, cells, store, setup)?;
-        let ended = wave.run(board);
+        let mut jobs = Jobs::new(&self.0, cells, store, setup)?;
+        let ended = jobs.run(board);
         if ended.is_err() {
-            wave.cancel(board);
+            jobs.cancel(board);
         }
         ended
     }
 }
 
-/// A cell to measure, and its attempts so far.
-struct Wanted<'a> {
-    cell: &'a Cell,
-    versions: Versions,
-    needs: Needs,
+/// A cell without a result, and its attempts so far.
+struct Open<'a> {
+    missing: Missing<'a>,
     /// Failure that an earlier run kept.
     failed_before: Option<Failed>,
     tries: u8,
+    /// Its task in this round, as `JOB_NUMBER`.
+    task: Option<String>,
 }
 
-/// A submitted task that is not settled yet.
-struct Task {
-    /// Index of its cell.
-    cell: usize,
-    /// Name of its array.
-    name: String,
-    number: u32,
-    /// When the task was first seen to have ended, and how.
-    ended: Option<(Instant, String)>,
-}
-
-struct Wave<'a> {
+/// The jobs of a folder of results.
+struct Jobs<'a> {
     engine: Engine,
     jobs: Option<u32>,
-    tasks_max: u32,
-    wanted: Vec<Wanted<'a>>,
+    tasks_max: usize,
+    open: Vec<Open<'a>>,
     store: &'a Store,
     setup: &'a Setup,
     /// Folder of the results, as a path that is valid on every node.
     dir: PathBuf,
-    source: PathBuf,
-    program: PathBuf,
-    todo: VecDeque<usize>,
-    tasks: Vec<Task>,
-    /// Whether nothing more is submitted until a task ends.
-    is_full: bool,
+    /// Name of all its jobs.
+    name: String,
     is_away: bool,
     told: BTreeSet<String>,
 }
 
-impl<'a> Wave<'a> {
-    fn new(
-        wishes: &Wishes,
-        tasks_max: u32,
-        cells: &'a [Cell],
-        store: &'a Store,
-        setup: &'a Setup,
-    ) -> Result<Self> {
+impl<'a> Jobs<'a> {
+    fn new(wishes: &Wishes, cells: &'a [Cell], store: &'a Store, setup: &'a Setup) -> Result<Self> {
         if setup.scratch.is_some() {
-            return Err(CampaignError::Backend {
-                backend: NAME,
-                why: "--device names a device of one machine, but jobs may run on any".to_owned(),
-            });
+            return Err(refused(
+                "--device names a device of one machine, but jobs may run on any",
+            ));
         }
-        let engine = wishes.engine.clone().unwrap_or_default();
-        let program = match &engine.program {
+        let tasks_max = array_max().map_err(refused)?;
+        let mut open: Vec<Open<'_>> = Missing::of(cells, setup)?
+            .into_iter()
+            .map(|missing| Open {
+                failed_before: store.failure(missing.cell, &missing.versions),
+                missing,
+                tries: 0,
+                task: None,
+            })
+            .collect();
+        open.sort_by_key(|open| open.missing.needs);
+        let dir = absolute(store.dir())?;
+        Ok(Self {
+            engine: wishes.engine.clone().unwrap_or_default(),
+            jobs: wishes.jobs,
+            tasks_max,
+            open,
+            store,
+            setup,
+            name: format!("luc-{:016x}", draw(0, &[&dir.to_string_lossy()])),
+            dir,
+            is_away: false,
+            told: BTreeSet::new(),
+        })
+    }
+
+    fn run(&mut self, board: &mut Board<'_>) -> Result<()> {
+        let left = self.queue(board)?.len();
+        if left > 0 {
+            let word = if left == 1 { "task" } else { "tasks" };
+            board.note(&format!(
+                "slurm still has {left} {word} of an earlier run; waiting for them"
+            ));
+        }
+        self.wait(board)?;
+        while !self.open.is_empty() {
+            self.submit(board)?;
+            self.wait(board)?;
+            self.judge(board)?;
+        }
+        self.clear();
+        Ok(())
+    }
+
+    /// Submits the open cells in arrays: cells with the same needs, as many as an array can have.
+    /// With a limit, which Slurm applies to each array, a round has a single one.
+    fn submit(&mut self, board: &mut Board<'_>) -> Result<()> {
+        let mut arrays: Vec<Vec<usize>> = Vec::new();
+        for (at, open) in self.open.iter().enumerate() {
+            let fits = |array: &&mut Vec<usize>| {
+                let needs = self.open[array[0]].missing.needs;
+                array.len() < self.tasks_max && needs == open.missing.needs
+            };
+            match arrays.last_mut().filter(fits) {
+                Some(array) => array.push(at),
+                None => arrays.push(vec![at]),
+            }
+        }
+        arrays.truncate(self.jobs.map_or(usize::MAX, |_| 1));
+        for (number, array) in arrays.into_iter().enumerate() {
+            match call("sbatch", &self.arguments(number, &array)?) {
+                Ok(told) => {
+                    // With several clusters, the cluster's name follows.
+                    let job = told.trim().split(';').next().unwrap_or_default();
+                    for (at, task) in array.into_iter().zip(1..) {
+                        self.open[at].tries += 1;
+                        self.open[at].task = Some(format!("{job}_{task}"));
+                    }
+                }
+                // Slurm may have accepted it all the same: the queue will tell.
+                Err(trouble @ Trouble::Away(_)) => return self.away(&trouble, board),
+                Err(trouble) if number == 0 => {
+                    self.clear();
+                    return Err(refused(trouble));
+                }
+                // Most likely a limit: the rest has its turn in the next round.
+                Err(trouble) => {
+                    self.tell(trouble.to_string(), board);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The arguments that submit an array; writes its keys.
+    fn arguments(&self, number: usize, array: &[usize]) -> Result<Vec<String>> {
+        let cells = array.iter().map(|at| self.open[*at].missing.cell);
+        let keys = format!("{NAME}/{number}.keys");
+        self.store.write(&keys, keys::text(cells).as_bytes())?;
+        let needs = self.open[array[0]].missing.needs;
+        let program = match &self.engine.program {
             Some(program) => program.clone(),
             None => {
                 std::env::current_exe().map_err(CampaignError::file("find", Path::new("luc")))?
             }
         };
-        let mut versions = VersionsOf::new(setup);
-        let mut wanted = Vec::new();
-        for cell in cells {
-            let versions = versions.of(cell)?.cloned().unwrap_or_default();
-            wanted.push(Wanted {
-                cell,
-                needs: place_of(cell)?.needs(cell),
-                failed_before: store.failure(cell, &versions),
-                versions,
-                tries: 0,
-            });
+        let mut source = self.setup.source.clone();
+        if !source.as_os_str().is_empty() {
+            source = absolute(&source)?;
         }
-        Ok(Self {
-            engine,
-            jobs: wishes.jobs,
-            tasks_max,
-            todo: (0..wanted.len()).collect(),
-            wanted,
-            store,
-            setup,
-            dir: absolute(store.dir())?,
-            source: if setup.source.as_os_str().is_empty() {
-                PathBuf::new()
-            } else {
-                absolute(&setup.source)?
-            },
-            program,
-            tasks: Vec::new(),
-            is_full: false,
-            is_away: false,
-            told: BTreeSet::new(),
-        })
+        let command = format!(
+            "exec {} campaign cell --from {} --nth \"$SLURM_ARRAY_TASK_ID\" --out {}{}",
+            quoted(&program)?,
+            quoted(&self.dir.join(keys))?,
+            quoted(&self.dir)?,
+            source_words(&source)?
+        );
+        let limit = self.jobs.map(|jobs| format!("%{jobs}")).unwrap_or_default();
+        let dir = self.dir.display().to_string();
+        let mut arguments = vec![
+            "--parsable".to_owned(),
+            format!("--job-name={}", self.name),
+            format!("--array=1-{}{limit}", array.len()),
+            "--requeue".to_owned(),
+            "--open-mode=append".to_owned(),
+            // Slurm would expand a percent sign in the path.
+            format!("--output={}/{NAME}/%A_%a.log", dir.replace('%', "%%")),
+            format!("--chdir={dir}"),
+            format!("--cpus-per-task={}", needs.processors.max(1)),
+            format!("--mem={}M", needs.memory_mib),
+            format!("--wrap={command}"),
+        ];
+        arguments.extend(needs.alone.then(|| "--exclusive".to_owned()));
+        let partition = self.engine.partition.as_ref();
+        arguments.extend(partition.map(|partition| format!("--partition={partition}")));
+        // Last, so that they override ours.
+        arguments.extend(self.engine.submit_args.iter().cloned());
+        Ok(arguments)
+    }
+
+    /// Waits until the queue holds no job, and then for results that are visible late.
+    fn wait(&mut self, board: &mut Board<'_>) -> Result<()> {
+        let submitted = |open: &Open<'_>| open.task.is_some();
+        let is_round = self.open.iter().any(submitted);
+        let (mut were_tasks, mut polls_idle) = (is_round, 0);
+        loop {
+            let queue = self.queue(board)?;
+            self.settle(board);
+            were_tasks |= !queue.is_empty();
+            polls_idle = if queue.is_empty() { polls_idle + 1 } else { 0 };
+            let is_owed = |open: &Open<'_>| were_tasks && (submitted(open) || !is_round);
+            let are_late = self.open.iter().any(is_owed) && polls_idle <= LATE_POLLS;
+            if queue.is_empty() && !are_late {
+                return Ok(());
+            }
+            let waiting = queue
+                .iter()
+                .filter_map(|line| line.strip_prefix("PENDING|"));
+            let waiting: Vec<&str> = waiting.collect();
+            let running = queue.len() - waiting.len();
+            for reason in waiting.iter().filter(|why| !USUAL_REASONS.contains(why)) {
+                self.tell(format!("jobs wait: {reason}"), board);
+            }
+            let waiting = waiting.len();
+            board.say(&format!("slurm: {running} running, {waiting} waiting"));
+            self.pause()?;
+        }
+    }
+
+    /// `STATE|REASON` of each task that has not ended; asks until the controller answers.
+    fn queue(&mut self, board: &mut Board<'_>) -> Result<Vec<String>> {
+        loop {
+            match squeue(&self.name, &["--format=%T|%r"]) {
+                Ok(told) => {
+                    if std::mem::take(&mut self.is_away) {
+                        board.note("slurm answers again");
+                    }
+                    return Ok(told.lines().map(|line| line.trim().to_owned()).collect());
+                }
+                Err(trouble) => self.away(&trouble, board)?,
+            }
+        }
+    }
+
+    /// Waits for a controller that does not answer; says so once.
+    fn away(&mut self, why: &Trouble, board: &Board<'_>) -> Result<()> {
+        if !std::mem::replace(&mut self.is_away, true) {
+            board.note(&format!(
+                "slurm does not answer ({why}); retrying every {} s; jobs keep running",
+                self.poll().as_secs()
+            ));
+        }
+        self.pause()
     }
 
     fn poll(&self) -> Duration {
@@ -216,361 +323,165 @@ impl<'a> Wave<'a> {
         Ok(())
     }
 
-    fn run(&mut self, board: &mut Board<'_>) -> Result<()> {
-        self.adopt(board)?;
-        loop {
-            while !self.todo.is_empty() && !self.is_full {
-                self.submit(board)?;
-            }
-            if self.tasks.is_empty() {
-                return Ok(());
-            }
-            self.pause()?;
-            let seen = self.look(&self.names(), board)?;
-            self.mark(&seen, board);
-            self.settle(board)?;
-        }
-    }
-
-    /// Names of the arrays with outstanding tasks.
-    fn names(&self) -> Vec<String> {
-        let names: BTreeSet<&String> = self.tasks.iter().map(|task| &task.name).collect();
-        names.into_iter().cloned().collect()
-    }
-
-    /// Queries the queue until it answers.
-    fn look(&mut self, names: &[String], board: &mut Board<'_>) -> Result<Vec<Seen>> {
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        loop {
-            match queue::look(&names) {
-                Ok(seen) => {
-                    self.answers(board);
-                    return Ok(seen);
-                }
-                Err(trouble) => self.away(&trouble, board)?,
-            }
-        }
-    }
-
-    fn answers(&mut self, board: &mut Board<'_>) {
-        if std::mem::take(&mut self.is_away) {
-            board.note("slurm answers again");
-        }
-    }
-
-    /// Waits for a controller that does not answer; says so once.
-    fn away(&mut self, trouble: &Trouble, board: &mut Board<'_>) -> Result<()> {
-        if !std::mem::replace(&mut self.is_away, true) {
-            board.note(&format!(
-                "slurm does not answer ({}); retrying every {} s; jobs keep running",
-                trouble.why(),
-                self.poll().as_secs()
-            ));
-        }
-        self.pause()
-    }
-
-    /// Adopts the live tasks of a killed run, and removes folders without any.
-    fn adopt(&mut self, board: &mut Board<'_>) -> Result<()> {
-        let dir = self.dir.join(NAME);
-        let Ok(entries) = fs::read_dir(&dir) else {
-            return Ok(());
-        };
-        let names = entries.flatten().map(|entry| entry.file_name());
-        let own = |name: &String| name.starts_with(PREFIX);
-        let names = names.filter_map(|name| name.into_string().ok()).filter(own);
-        let names: Vec<String> = names.collect();
-        let seen = self.look(&names, board)?;
-        let by_key: BTreeMap<String, usize> = (self.wanted.iter().enumerate())
-            .map(|(at, wanted)| (wanted.cell.key(), at))
-            .collect();
-        for name in names {
-            let live = seen
-                .iter()
-                .filter(|seen| seen.name == name && !matches!(seen.state, State::Ended(_)));
-            let numbers: Vec<u32> = live.map(|seen| seen.number).collect();
-            if numbers.is_empty() {
-                self.remove(&name);
-                continue;
-            }
-            let text = fs::read_to_string(dir.join(&name).join("keys")).unwrap_or_default();
-            for (line, number) in text.lines().zip(1u32..) {
-                let Some(cell) = by_key.get(line).filter(|_| numbers.contains(&number)) else {
-                    continue;
-                };
-                if !self.todo.contains(cell) {
-                    continue;
-                }
-                self.todo.retain(|other| other != cell);
-                self.tasks.push(Task {
-                    cell: *cell,
-                    name: name.clone(),
-                    number,
-                    ended: None,
-                });
-            }
-        }
-        if !self.tasks.is_empty() {
-            board.note(&format!(
-                "slurm still has {} of an earlier run; waiting for them",
-                tasks(self.tasks.len())
-            ));
-        }
-        // Adopted tasks count towards the limit.
-        self.is_full = self.jobs.is_some() && !self.tasks.is_empty();
-        Ok(())
-    }
-
-    /// Submits one array: cells with the same needs, as many as an array can have.
-    fn submit(&mut self, board: &mut Board<'_>) -> Result<()> {
-        let Some(needs) = self.todo.front().map(|cell| self.wanted[*cell].needs) else {
-            return Ok(());
-        };
-        let chosen = |cell: &&usize| self.wanted[**cell].needs == needs;
-        let most = usize::try_from(self.tasks_max).unwrap_or(usize::MAX);
-        let cells: Vec<usize> = self
-            .todo
-            .iter()
-            .filter(chosen)
-            .take(most)
-            .copied()
-            .collect();
-        let dir = self.dir.join(NAME);
-        fs::create_dir_all(&dir).map_err(CampaignError::file("make folder", &dir))?;
-        let own = tempfile::Builder::new()
-            .prefix(PREFIX)
-            .rand_bytes(12)
-            .tempdir_in(&dir)
-            .map_err(CampaignError::file("make a folder in", &dir))?;
-        let own_path = own.path().to_owned();
-        let Some(name) = own_path.file_name().and_then(|name| name.to_str()) else {
-            return Ok(());
-        };
-        let text = keys::text(cells.iter().map(|cell| self.wanted[*cell].cell));
-        self.store
-            .write(&format!("{NAME}/{name}/keys"), text.as_bytes())?;
-        let arguments = self.arguments(name, cells.len(), needs, &own_path);
-        let script = self.script(&own_path)?;
-        loop {
-            match queue::submit(&arguments, &script) {
-                Ok(()) => break,
-                Err(trouble @ Trouble::Away(_)) => {
-                    // Slurm may have accepted the array, with only its answer lost.
-                    let asked = self.away(&trouble, board);
-                    match asked.and_then(|()| self.look(&[name.to_owned()], board)) {
-                        Ok(seen) if seen.is_empty() => {}
-                        Ok(_) => break,
-                        Err(error) => {
-                            // There may be nothing to cancel.
-                            let _ = queue::cancel(name);
-                            return Err(error);
-                        }
-                    }
-                }
-                Err(trouble) if self.tasks.is_empty() => return Err(refused(&trouble)),
-                Err(trouble) => {
-                    // Most likely a limit: try the rest when a task has ended.
-                    self.tell(trouble.why(), board);
-                    self.is_full = true;
-                    return Ok(());
-                }
-            }
-        }
-        self.answers(board);
-        // The tasks need the folder; it is removed once they are settled.
-        let _ = own.keep();
-        self.todo.retain(|cell| !cells.contains(cell));
-        for (cell, number) in cells.into_iter().zip(1..) {
-            self.wanted[cell].tries += 1;
-            self.tasks.push(Task {
-                cell,
-                name: name.to_owned(),
-                number,
-                ended: None,
-            });
-        }
-        // Slurm applies the limit to each array, so there is one array at a time.
-        self.is_full = self.jobs.is_some();
-        Ok(())
-    }
-
-    fn arguments(&self, name: &str, tasks: usize, needs: Needs, own: &Path) -> Vec<String> {
-        let limit = self
-            .jobs
-            .map_or_else(String::new, |jobs| format!("%{jobs}"));
-        let mut arguments = vec![
-            "--parsable".to_owned(),
-            format!("--job-name={name}"),
-            format!("--array=1-{tasks}{limit}"),
-            "--requeue".to_owned(),
-            "--open-mode=append".to_owned(),
-            // Slurm would expand a percent sign in the path.
-            format!(
-                "--output={}/%a.log",
-                own.display().to_string().replace('%', "%%")
-            ),
-            format!("--chdir={}", self.dir.display()),
-            format!("--cpus-per-task={}", needs.processors.max(1)),
-            format!("--mem={}M", needs.memory_mib),
-        ];
-        if needs.alone {
-            arguments.push("--exclusive".to_owned());
-        }
-        let partition = self.engine.partition.as_ref();
-        arguments.extend(partition.map(|partition| format!("--partition={partition}")));
-        // Last, so that they override ours.
-        arguments.extend(self.engine.submit_args.iter().cloned());
-        arguments
-    }
-
-    fn script(&self, own: &Path) -> Result<String> {
-        let keys = own.join("keys");
-        let mut words = Vec::new();
-        for path in [&self.program, &keys, &self.dir] {
-            words.push(crate::exports::quoted(path)?);
-        }
-        let [program, keys, dir] = &words[..] else {
-            return Ok(String::new());
-        };
-        Ok(format!(
-            "#!/bin/sh\nexec {program} campaign cell --from {keys} --nth \"$SLURM_ARRAY_TASK_ID\" \
-             --out {dir}{}\n",
-            crate::exports::source_words(&self.source)?
-        ))
-    }
-
     /// Reports a text once.
-    fn tell(&mut self, text: &str, board: &Board<'_>) {
-        if self.told.insert(text.to_owned()) {
+    fn tell(&mut self, text: String, board: &Board<'_>) {
+        if !self.told.contains(&text) {
             board.note(&format!("slurm: {text}"));
+            self.told.insert(text);
         }
     }
 
-    /// Records for each task whether it has ended.
-    fn mark(&mut self, seen: &[Seen], board: &Board<'_>) {
-        let states: BTreeMap<(&str, u32), &State> = seen
-            .iter()
-            .map(|seen| ((seen.name.as_str(), seen.number), &seen.state))
+    /// Closes the cells that have a result, or a failure of this run.
+    fn settle(&mut self, board: &mut Board<'_>) {
+        let store = self.store;
+        self.open.retain(|open| {
+            let Missing { cell, versions, .. } = &open.missing;
+            let failed = store.failure(cell, versions);
+            let is_settled =
+                store.has(cell, versions) || failed.is_some() && failed != open.failed_before;
+            if is_settled {
+                board.done(1, &places::shown(cell));
+            }
+            !is_settled
+        });
+    }
+
+    /// Decides on the cells whose tasks left nothing: once more, or failed.
+    fn judge(&mut self, board: &mut Board<'_>) -> Result<()> {
+        // Ended tasks stay known for some minutes.
+        let told = squeue(&self.name, &["--states=all", "--format=%F_%K|%T|%r"]);
+        let told = told.unwrap_or_default();
+        let ends: BTreeMap<&str, (&str, &str)> = told
+            .lines()
+            .filter_map(|line| {
+                let (task, end) = line.trim().split_once('|')?;
+                Some((task, end.split_once('|')?))
+            })
             .collect();
-        let (mut running, mut waiting) = (0, 0);
-        let mut unusual: BTreeSet<String> = BTreeSet::new();
-        for task in &mut self.tasks {
-            let how = match states.get(&(task.name.as_str(), task.number)) {
-                Some(State::Runs) => {
-                    running += 1;
-                    None
-                }
-                Some(State::Waits(reason)) => {
-                    waiting += 1;
-                    if !USUAL_REASONS.contains(&reason.as_str()) {
-                        unusual.insert(reason.clone());
-                    }
-                    None
-                }
-                Some(State::Ended(how)) => Some(how.clone()),
-                None => Some("no longer in the queue".to_owned()),
-            };
-            // A task that Slurm reruns is alive again.
-            task.ended = how.map(|how| match task.ended.take() {
-                Some(before) => before,
-                None => (Instant::now(), how),
-            });
-        }
-        for reason in unusual {
-            self.tell(&format!("jobs wait: {reason}"), board);
-        }
-        board.say(&format!("slurm: {running} running, {waiting} waiting"));
-    }
-
-    /// Settles ended tasks: done, submitted again, or given up.
-    fn settle(&mut self, board: &mut Board<'_>) -> Result<()> {
-        let late = self.poll() * LATE_POLLS;
-        let mut touched = BTreeSet::new();
-        for task in std::mem::take(&mut self.tasks) {
-            let Some((since, how)) = &task.ended else {
-                self.tasks.push(task);
+        for open in &mut self.open {
+            let Some(task) = open.task.take() else {
                 continue;
             };
-            let wanted = &self.wanted[task.cell];
-            let failed = self.store.failure(wanted.cell, &wanted.versions);
-            let has_answer = self.store.has(wanted.cell, &wanted.versions)
-                || failed.is_some() && failed != wanted.failed_before;
-            if !has_answer {
-                if since.elapsed() < late {
-                    self.tasks.push(task);
-                    continue;
-                }
-                let shown = places::shown(wanted.cell);
-                if wanted.tries < TRIES_MAX {
-                    board.note(&format!(
-                        "the job of {shown} left no result ({how}); submitting it again"
-                    ));
-                    self.todo.push_back(task.cell);
-                } else {
-                    self.give_up(&task, how)?;
-                }
+            let how = match ends.get(task.as_str()) {
+                Some((state, "None")) => (*state).to_owned(),
+                Some((state, reason)) => format!("{state}, {reason}"),
+                None => "no longer in the queue".to_owned(),
+            };
+            let Missing { cell, versions, .. } = &open.missing;
+            let shown = places::shown(cell);
+            if open.tries < TRIES_MAX {
+                board.note(&format!(
+                    "the job of {shown} left no result ({how}); submitting it again"
+                ));
+                continue;
             }
-            if !self.todo.contains(&task.cell) {
-                board.done(1, &places::shown(wanted.cell));
-            }
-            self.is_full = false;
-            touched.insert(task.name);
+            let log = fs::read(self.dir.join(NAME).join(format!("{task}.log")));
+            let log = log.unwrap_or_default();
+            let log = String::from_utf8_lossy(&log[log.len().saturating_sub(LOG_BYTES)..]);
+            let last = log.lines().rfind(|line| !line.trim().is_empty());
+            let why = format!(
+                "the job ended without a result, {} times ({how}): {}",
+                open.tries,
+                last.map_or(
+                    "it printed nothing; do the nodes see the folder?",
+                    str::trim
+                )
+            );
+            self.store.keep_failure(cell, versions, &why, Some(&log))?;
+            board.done(1, &shown);
         }
-        // With a limit, the next array waits for the end of this one.
-        self.is_full |= self.jobs.is_some() && !self.tasks.is_empty();
-        for name in touched {
-            if !self.tasks.iter().any(|task| task.name == name) {
-                self.remove(&name);
-            }
-        }
+        self.open.retain(|open| open.tries < TRIES_MAX);
         Ok(())
     }
 
-    /// Records why a cell has no result.
-    fn give_up(&self, task: &Task, how: &str) -> Result<()> {
-        let wanted = &self.wanted[task.cell];
-        let path = self.dir.join(NAME).join(&task.name);
-        let path = path.join(format!("{}.log", task.number));
-        let log = fs::read(&path).unwrap_or_default();
-        let log = String::from_utf8_lossy(&log[log.len().saturating_sub(LOG_BYTES)..]);
-        let said = match log.lines().rfind(|line| !line.trim().is_empty()) {
-            Some(last) => last.trim().to_owned(),
-            None => "it printed nothing; do the nodes see the folder?".to_owned(),
-        };
-        let why = format!(
-            "the job ended without a result, {} times ({how}): {said}",
-            wanted.tries
-        );
-        self.store
-            .keep_failure(wanted.cell, &wanted.versions, &why, Some(&log))
+    /// Removes keys and logs, while there are no jobs. If that fails, the next run does it.
+    fn clear(&self) {
+        let _ = fs::remove_dir_all(self.dir.join(NAME));
     }
 
-    /// Removes an array's folder. If that fails, the next run does it.
-    fn remove(&self, name: &str) {
-        let dir = self.dir.join(NAME);
-        let _ = fs::remove_dir_all(dir.join(name));
-        // Fails while other arrays have folders.
-        let _ = fs::remove_dir(dir);
-    }
-
-    /// Cancels outstanding jobs. Their folders stay until a later run finds the tasks ended.
+    /// Cancels outstanding jobs. Keys and logs stay until a later run finds the queue empty.
     fn cancel(&self, board: &Board<'_>) {
-        for name in self.names() {
-            if let Err(trouble) = queue::cancel(&name) {
-                board.note(&format!(
-                    "jobs may still run ({}); end them with `scancel --name={name}`",
-                    trouble.why()
-                ));
-            }
+        let name = format!("--name={}", self.name);
+        if let Err(trouble) = call("scancel", &[&name]) {
+            board.note(&format!(
+                "jobs may still run ({trouble}); end them with `scancel {name}`"
+            ));
         }
     }
-}
-
-fn tasks(count: usize) -> String {
-    let word = if count == 1 { "task" } else { "tasks" };
-    format!("{count} {word}")
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {
     fs::canonicalize(path).map_err(CampaignError::file("find", path))
+}
+
+/// Why a command of Slurm gave no answer.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    /// The controller does not answer; it may later.
+    #[error("{0}")]
+    Away(String),
+    /// The command is missing, or it refused.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// The most tasks that an array can have.
+fn array_max() -> std::result::Result<usize, Trouble> {
+    let config = call("scontrol", &["show", "config"])?;
+    let value = config.lines().find_map(|line| {
+        let (name, value) = line.split_once('=')?;
+        (name.trim() == "MaxArraySize").then(|| value.trim())
+    });
+    // Task numbers must be below MaxArraySize, and ours start at 1.
+    match value.and_then(|value| value.parse::<usize>().ok()) {
+        Some(size @ 2..) => Ok(size - 1),
+        _ => Err(Trouble::Refused(format!(
+            "this cluster does not run job arrays: MaxArraySize is {}",
+            value.unwrap_or("not shown")
+        ))),
+    }
+}
+
+/// The queue's tasks of the jobs with this name, a line each.
+fn squeue(name: &str, how: &[&str]) -> std::result::Result<String, Trouble> {
+    let name = format!("--name={name}");
+    call("squeue", &[&["--noheader", "--array", &name], how].concat())
+}
+
+/// Runs a Slurm command and returns its standard output.
+fn call(
+    program: &str,
+    arguments: &[impl AsRef<std::ffi::OsStr>],
+) -> std::result::Result<String, Trouble> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null());
+    let output = command.output().map_err(|error| {
+        Trouble::Refused(if error.kind() == std::io::ErrorKind::NotFound {
+            format!(
+                "no {program} in PATH; run this where jobs are submitted, or install Slurm's \
+                 commands (Debian: slurm-client)"
+            )
+        } else {
+            format!("{program} does not run: {error}")
+        })
+    })?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let said = said.collect::<Vec<_>>().join("; ");
+    let why = match said.as_str() {
+        "" => format!("{program}: {}", output.status),
+        said if said.starts_with(program) => said.to_owned(),
+        said => format!("{program}: {said}"),
+    };
+    let is_away = ["Unable to contact", "timed out", "Connection refused"]
+        .iter()
+        .any(|text| why.contains(text));
+    Err(if is_away {
+        Trouble::Away(why)
+    } else {
+        Trouble::Refused(why)
+    })
 }

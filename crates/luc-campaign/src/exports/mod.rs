@@ -9,19 +9,11 @@ mod snakemake;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use crate::cell::{Cell, Versions};
+use crate::cell::Cell;
 use crate::error::{CampaignError, Result};
 use crate::file::Campaign;
-use crate::measure::{VersionsOf, place_of};
-use crate::places::{Needs, Setup};
-
-/// A cell without a result.
-#[derive(Clone, Debug)]
-pub struct Missing<'a> {
-    pub cell: &'a Cell,
-    pub versions: Versions,
-    pub needs: Needs,
-}
+use crate::measure::Missing;
+use crate::places::Setup;
 
 /// The next wave, and how its cells are measured.
 #[derive(Clone, Debug)]
@@ -46,18 +38,9 @@ impl<'a> Export<'a> {
         program: &Path,
         dir: &Path,
     ) -> Result<Self> {
-        let mut versions = VersionsOf::new(setup);
-        let mut missing = Vec::new();
-        for cell in cells {
-            missing.push(Missing {
-                cell,
-                versions: versions.of(cell)?.cloned().unwrap_or_default(),
-                needs: place_of(cell)?.needs(cell),
-            });
-        }
         Ok(Self {
             title: &campaign.title,
-            missing,
+            missing: Missing::of(cells, setup)?,
             program: program.to_owned(),
             dir: dir.to_owned(),
             source: setup.source.clone(),

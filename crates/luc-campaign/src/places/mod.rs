@@ -84,7 +84,7 @@ pub enum Erase {
 }
 
 /// A cell's share of this machine while it is measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Needs {
     pub processors: u32,
     pub memory_mib: u64,
