@@ -55,7 +55,7 @@ impl Cell {
             hash.update([0]);
             hash.update(version);
         }
-        hex(&hash.finalize())
+        format!("{:.32x}", hash.finalize())
     }
 
     /// Draws a number below `bound` from the seed, one for each purpose.
@@ -76,14 +76,4 @@ pub(crate) fn draw(seed: u64, texts: &[&str]) -> u64 {
     bytes
         .first_chunk()
         .map_or(0, |bytes| u64::from_le_bytes(*bytes))
-}
-
-/// The first 32 hexadecimal digits.
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().take(16).fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use toml::Spanned;
+
 use crate::arms::{self, Arm};
 use crate::cell::Cell;
 use crate::error::{CampaignError, did_you_mean};
-use crate::file::{Block, Campaign, Figure, Table, Where};
+use crate::file::{Block, Campaign, Column, Figure, Goal, Table, Where};
 use crate::measures;
 use crate::places::{self, Place};
 use crate::points;
@@ -50,57 +52,27 @@ pub(crate) fn campaign(campaign: &Campaign) -> Result<(), Complaint> {
         self::block(campaign, block)?;
     }
     for table in &campaign.tables {
-        let block = shown_block(campaign, &table.block)?;
-        let at = Some(table.block.span().start);
-        let named = |why| (at, format!("table {:?}: {why}", table.title));
-        known_factors(block, table.rows.iter().chain(&table.across)).map_err(named)?;
-        for column in &table.columns {
-            let rows = table.arms.is_some();
-            if column.arm.is_none() && !rows {
-                return Err(named(format!("column {:?} names no arm", column.heading)));
-            }
-            let first = block.arms.first().map_or("", |arm| arm.get_ref().as_str());
-            figure(block, &column.figure(first)).map_err(named)?;
-        }
-        over_points(table).map_err(named)?;
-        conditions(block, &table.fits).map_err(named)?;
-        for goal in &table.goals {
-            conditions(block, &goal.fits).map_err(named)?;
-            if !table
-                .columns
-                .iter()
-                .any(|column| column.heading == goal.heading)
-            {
-                return Err(named(format!(
-                    "a goal for {:?}, but no column has that heading",
-                    goal.heading
-                )));
-            }
-        }
-    }
-    for plot in &campaign.plots {
-        let block = shown_block(campaign, &plot.block)?;
         let named = |why| {
             (
-                Some(plot.block.span().start),
-                format!("plot {:?}: {why}", plot.title),
+                Some(table.block.span().start),
+                format!("table {:?}: {why}", table.title),
             )
         };
-        let lines = Some(&plot.lines).filter(|lines| *lines != "arm");
-        known_factors(block, plot.each.iter().chain([&plot.x]).chain(lines)).map_err(named)?;
-        conditions(block, &plot.fits).map_err(named)?;
-        for shown in &plot.figures {
-            figure(block, shown).map_err(named)?;
+        columns(table).map_err(named)?;
+    }
+    for part in parts(campaign) {
+        let block = part.block(campaign)?;
+        let conditions = part
+            .conditions
+            .iter()
+            .flat_map(|condition| condition.keys());
+        let factors = part.factors.iter().copied().chain(conditions);
+        known_factors(block, factors).map_err(|why| part.complaint(&why))?;
+        for shown in &part.figures {
+            figure(block, shown).map_err(|why| part.complaint(&why))?;
         }
     }
     for sentence in &campaign.sentences {
-        for (name, picked) in &sentence.values {
-            let block = shown_block(campaign, &picked.block)?;
-            let at = Some(picked.block.span().start);
-            let named = |why| (at, format!("sentence, value {name}: {why}"));
-            conditions(block, &picked.fits).map_err(named)?;
-            figure(block, &picked.figure).map_err(named)?;
-        }
         for (_, asked) in points::names_in(&sentence.text) {
             let name = asked.split(['.', '%', '+']).next().unwrap_or(asked);
             if !sentence.values.contains_key(name) {
@@ -114,6 +86,92 @@ pub(crate) fn campaign(campaign: &Campaign) -> Result<(), Complaint> {
         }
     }
     Ok(())
+}
+
+/// A part of the report that shows figures of a block, with all that it names there.
+struct Part<'a> {
+    what: String,
+    of: &'a Spanned<String>,
+    factors: Vec<&'a String>,
+    conditions: Vec<&'a Where>,
+    figures: Vec<Figure>,
+}
+
+impl Part<'_> {
+    fn complaint(&self, why: &str) -> Complaint {
+        (Some(self.of.span().start), format!("{}: {why}", self.what))
+    }
+
+    fn block<'a>(&self, campaign: &'a Campaign) -> Result<&'a Block, Complaint> {
+        let name = self.of.get_ref();
+        campaign.block(name).ok_or_else(|| {
+            let all = campaign
+                .blocks
+                .iter()
+                .map(|block| block.name.get_ref().as_str());
+            let why = format!("no block {name}{}", did_you_mean(name, all));
+            (Some(self.of.span().start), why)
+        })
+    }
+}
+
+fn parts(campaign: &Campaign) -> Vec<Part<'_>> {
+    let tables = campaign.tables.iter().map(|table| {
+        let arms = campaign
+            .block(table.block.get_ref())
+            .map(|block| &block.arms);
+        let first = arms.and_then(|arms| arms.first());
+        let first = first.map_or("", |arm| arm.get_ref().as_str());
+        let goals = table.goals.iter().map(|goal| &goal.fits);
+        let columns = table.columns.iter().map(|column| column.figure(first));
+        Part {
+            what: format!("table {:?}", table.title),
+            of: &table.block,
+            factors: table.factors().collect(),
+            conditions: goals.chain([&table.fits]).collect(),
+            figures: columns.collect(),
+        }
+    });
+    let plots = campaign.plots.iter().map(|plot| {
+        let lines = Some(&plot.lines).filter(|lines| *lines != "arm");
+        Part {
+            what: format!("plot {:?}", plot.title),
+            of: &plot.block,
+            factors: plot.each.iter().chain([&plot.x]).chain(lines).collect(),
+            conditions: vec![&plot.fits],
+            figures: plot.figures.clone(),
+        }
+    });
+    let sentences = campaign.sentences.iter();
+    let values = sentences.flat_map(|sentence| &sentence.values);
+    let values = values.map(|(name, picked)| Part {
+        what: format!("sentence, value {name}"),
+        of: &picked.block,
+        factors: Vec::new(),
+        conditions: vec![&picked.fits],
+        figures: vec![picked.figure.clone()],
+    });
+    tables.chain(plots).chain(values).collect()
+}
+
+/// Checks what a table's columns need of each other and of its goals.
+fn columns(table: &Table) -> Result<(), String> {
+    let nameless = |column: &&Column| column.arm.is_none() && table.arms.is_none();
+    if let Some(column) = table.columns.iter().find(nameless) {
+        return Err(format!("column {:?} names no arm", column.heading));
+    }
+    over_points(table)?;
+    let has_column = |goal: &&Goal| {
+        let mut columns = table.columns.iter();
+        columns.any(|column| column.heading == goal.heading)
+    };
+    match table.goals.iter().find(|goal| !has_column(goal)) {
+        Some(goal) => Err(format!(
+            "a goal for {:?}, but no column has that heading",
+            goal.heading
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Checks that all rows of a table are of one kind: one point, many points, or one of the worst.
@@ -134,23 +192,6 @@ fn over_points(table: &Table) -> Result<(), String> {
         }
         _ => Ok(()),
     }
-}
-
-fn shown_block<'a>(
-    campaign: &'a Campaign,
-    name: &toml::Spanned<String>,
-) -> Result<&'a Block, Complaint> {
-    let all = campaign
-        .blocks
-        .iter()
-        .map(|block| block.name.get_ref().as_str());
-    campaign.block(name.get_ref()).ok_or_else(|| {
-        let near = did_you_mean(name.get_ref(), all);
-        (
-            Some(name.span().start),
-            format!("no block {}{near}", name.get_ref()),
-        )
-    })
 }
 
 fn block(campaign: &Campaign, block: &Block) -> Result<(), Complaint> {
@@ -263,27 +304,10 @@ pub(crate) fn whole(campaign: &Campaign) -> Result<(), Complaint> {
         }
         used(campaign, block).map_err(named)?;
     }
-    for table in &campaign.tables {
-        let block = shown_block(campaign, &table.block)?;
-        let at = Some(table.block.span().start);
-        let goals = table.goals.iter().map(|goal| &goal.fits);
-        for condition in goals.chain([&table.fits]) {
-            let named = |why| (at, format!("table {:?}: {why}", table.title));
-            has_values(block, condition).map_err(named)?;
-        }
-    }
-    for plot in &campaign.plots {
-        let block = shown_block(campaign, &plot.block)?;
-        let at = Some(plot.block.span().start);
-        let named = |why| (at, format!("plot {:?}: {why}", plot.title));
-        has_values(block, &plot.fits).map_err(named)?;
-    }
-    for sentence in &campaign.sentences {
-        for (name, picked) in &sentence.values {
-            let block = shown_block(campaign, &picked.block)?;
-            let at = Some(picked.block.span().start);
-            let named = |why| (at, format!("sentence, value {name}: {why}"));
-            has_values(block, &picked.fits).map_err(named)?;
+    for part in parts(campaign) {
+        let block = part.block(campaign)?;
+        for condition in &part.conditions {
+            has_values(block, condition).map_err(|why| part.complaint(&why))?;
         }
     }
     Ok(())
@@ -298,28 +322,18 @@ fn used(campaign: &Campaign, block: &Block) -> Result<(), String> {
     let mut asked = points::names_asked(block, bench.chain(of_own));
     asked.extend(names_of_arms(campaign, block));
     let block_name = block.name.get_ref();
-    let tables = campaign
-        .tables
-        .iter()
-        .filter(|table| table.block.get_ref() == block_name)
-        .flat_map(|table| {
-            table
-                .rows
+    let parts = parts(campaign);
+    let own_parts = parts.iter().filter(|part| part.of.get_ref() == block_name);
+    let shown: BTreeSet<&str> = own_parts
+        .flat_map(|part| {
+            let conditions = part
+                .conditions
                 .iter()
-                .chain(&table.across)
-                .chain(table.fits.keys())
-        });
-    let plots = campaign
-        .plots
-        .iter()
-        .filter(|plot| plot.block.get_ref() == block_name)
-        .flat_map(|plot| {
-            plot.each
-                .iter()
-                .chain([&plot.x, &plot.lines])
-                .chain(plot.fits.keys())
-        });
-    let shown: BTreeSet<&str> = tables.chain(plots).map(String::as_str).collect();
+                .flat_map(|condition| condition.keys());
+            part.factors.iter().copied().chain(conditions)
+        })
+        .map(String::as_str)
+        .collect();
     for name in block.set.iter().flat_map(|setting| setting.values.keys()) {
         let name = name.as_str();
         let is_factor = block.factors.keys().any(|factor| factor.get_ref() == name);
@@ -460,10 +474,6 @@ fn known_factors<'a>(block: &Block, names: impl Iterator<Item = &'a String>) -> 
         }
     }
     Ok(())
-}
-
-fn conditions(block: &Block, conditions: &Where) -> Result<(), String> {
-    known_factors(block, conditions.keys())
 }
 
 pub(crate) fn figure(block: &Block, shown: &Figure) -> Result<(), String> {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::campaigns;
 use crate::error::{CampaignError, Result};
 use crate::file::{Campaign, Figure};
-use crate::show::{Shown, shown};
+use crate::show::{Number, Shown, shown};
 use crate::store::{CAMPAIGN_FILE, CellResult, Results, Store};
 use luc_stats::{Interval, believed, chance};
 
@@ -71,34 +71,23 @@ impl Side {
         let (mut order, mut known) = (Vec::new(), BTreeMap::new());
         let mut seen = BTreeSet::new();
         for table in &self.campaign.tables {
-            for points in shown.together(table) {
-                let Some(point) = points.first() else {
-                    continue;
-                };
-                let factors = table.rows.iter().chain(&table.across);
-                let row: Vec<(String, String)> = factors
-                    .map(|factor| (factor.clone(), point.value(factor).to_owned()))
-                    .collect();
-                for arm in shown.row_arms(table) {
-                    let first = arm.unwrap_or_default();
-                    for column in &table.columns {
-                        let figure = column.figure(&first);
-                        let at = At {
-                            table: table.title.clone(),
-                            row: row.clone(),
-                            heading: column.heading.clone(),
-                            arm: figure.arm.clone(),
-                            measure: figure.measure.clone(),
-                        };
-                        // The table does not tell these points apart; it, too, shows the first.
-                        if !seen.insert(at.clone()) {
-                            continue;
-                        }
-                        if let Some(interval) = shown.figure_over(&points, column, &figure) {
-                            known.insert(at.clone(), (figure, interval));
-                        }
-                        order.push(at);
+            for line in shown.lines(table) {
+                for (column, figure, found) in line.figures {
+                    let at = At {
+                        table: table.title.clone(),
+                        row: line.factors.clone(),
+                        heading: column.heading.clone(),
+                        arm: figure.arm.clone(),
+                        measure: figure.measure.clone(),
+                    };
+                    // The table does not tell these points apart; it, too, shows the first.
+                    if !seen.insert(at.clone()) {
+                        continue;
                     }
+                    if let Some(interval) = found {
+                        known.insert(at.clone(), (figure, interval));
+                    }
+                    order.push(at);
                 }
             }
         }
@@ -120,7 +109,7 @@ pub struct At {
 /// How a figure of one side compares with that of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum Change {
     Changed,
     /// The spread of the repeats explains the difference.
     Same,
@@ -133,10 +122,8 @@ pub enum Verdict {
 /// A figure of one side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Value {
-    pub mean: f64,
-    pub low: Option<f64>,
-    pub high: Option<f64>,
-    pub repeats: usize,
+    #[serde(flatten)]
+    pub number: Number,
     /// The value as the user sees it.
     pub text: String,
 }
@@ -146,7 +133,7 @@ pub struct Value {
 pub struct Compared {
     #[serde(flatten)]
     pub at: At,
-    pub verdict: Verdict,
+    pub verdict: Change,
     pub a: Option<Value>,
     pub b: Option<Value>,
     /// Mean of B divided by that of A.
@@ -164,7 +151,7 @@ pub struct Diff {
 }
 
 impl Diff {
-    pub fn count(&self, verdict: Verdict) -> usize {
+    pub fn count(&self, verdict: Change) -> usize {
         let is = |figure: &&Compared| figure.verdict == verdict;
         self.figures.iter().filter(is).count()
     }
@@ -190,7 +177,7 @@ impl Diff {
             .collect();
         for (index, changed) in told.iter().zip(believed(&chances, 1.0 - confidence)) {
             if changed {
-                figures[*index].verdict = Verdict::Changed;
+                figures[*index].verdict = Change::Changed;
             }
         }
         Self {
@@ -207,10 +194,7 @@ fn compared(
 ) -> Option<Compared> {
     let value = |side: Option<&(Figure, Interval)>| {
         side.map(|(figure, interval)| Value {
-            mean: interval.mean,
-            low: interval.ends.map(|ends| ends.0),
-            high: interval.ends.map(|ends| ends.1),
-            repeats: interval.repeats,
+            number: Number::from(*interval),
             text: shown(figure, interval),
         })
     };
@@ -235,15 +219,15 @@ fn compared(
             };
             let chance = chance(of(first), of(second));
             let verdict = if chance.is_some() {
-                Verdict::Same
+                Change::Same
             } else {
-                Verdict::Unsure
+                Change::Unsure
             };
             let ratio = (first.mean != 0.0).then(|| second.mean / first.mean);
             (ratio, chance, verdict)
         }
-        (Some(_), None) => (None, None, Verdict::OnlyInA),
-        (None, Some(_)) => (None, None, Verdict::OnlyInB),
+        (Some(_), None) => (None, None, Change::OnlyInA),
+        (None, Some(_)) => (None, None, Change::OnlyInB),
         (None, None) => return None,
     };
     Some(Compared {

@@ -200,7 +200,7 @@ pub struct Setting {
 
 /// A figure over the repeats of a point: a measure of one arm, or its ratio or difference to that
 /// of another; each repeat gives one value.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
     pub arm: String,
@@ -221,6 +221,15 @@ pub struct Figure {
 }
 
 impl Figure {
+    /// The same measure of an arm, compared with nothing.
+    pub fn alone(&self, arm: &str) -> Self {
+        Self {
+            arm: arm.to_owned(),
+            measure: self.measure.clone(),
+            ..Self::default()
+        }
+    }
+
     /// Whether it has no unit: its interval is that of a ratio.
     pub fn is_ratio(&self) -> bool {
         self.to.is_some()
@@ -257,6 +266,11 @@ pub struct Table {
 }
 
 impl Table {
+    /// The factors that tell its figures apart.
+    pub fn factors(&self) -> impl Iterator<Item = &String> {
+        self.rows.iter().chain(&self.across)
+    }
+
     /// Whether each row summarizes many points.
     pub fn is_over_points(&self) -> bool {
         self.columns.iter().any(|column| column.over.is_some())
@@ -521,6 +535,23 @@ impl Campaign {
         self.blocks
             .iter()
             .find(|block| block.name.get_ref() == name)
+    }
+
+    /// Keeps these blocks, with what the report shows of them.
+    pub(crate) fn keep(&mut self, is_kept: impl FnMut(&Block) -> bool) {
+        let mut blocks = std::mem::take(&mut self.blocks);
+        blocks.retain(is_kept);
+        let is_left = |name: &Spanned<String>| {
+            let mut left = blocks.iter().map(|block| block.name.get_ref());
+            left.any(|left| left == name.get_ref())
+        };
+        self.tables.retain(|table| is_left(&table.block));
+        self.plots.retain(|plot| is_left(&plot.block));
+        self.sentences.retain(|sentence| {
+            let mut values = sentence.values.values();
+            values.all(|picked| is_left(&picked.block))
+        });
+        self.blocks = blocks;
     }
 
     /// The stop rule of a block.

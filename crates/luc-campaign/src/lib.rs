@@ -14,6 +14,7 @@ mod check;
 pub mod diff;
 pub mod error;
 pub mod exports;
+mod figures;
 pub mod file;
 pub mod keys;
 pub mod measure;

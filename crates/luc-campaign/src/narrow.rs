@@ -1,7 +1,7 @@
 //! A part of a campaign: some blocks, other values of factors, another number of repeats.
 
 use crate::error::{CampaignError, Result, did_you_mean};
-use crate::file::{Block, Campaign, Half, Value, Values};
+use crate::file::{Campaign, Half, Value, Values};
 
 /// Selects a part. The default is everything but blocks that are run only by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,8 +26,9 @@ impl Part {
     /// # Errors
     /// A name that the campaign does not have, or an invalid value.
     pub fn of(&self, mut campaign: Campaign) -> Result<Campaign> {
+        let source_name = campaign.title.clone();
         let bad = |why: String| CampaignError::BadFile {
-            source_name: campaign.title.clone(),
+            source_name: source_name.clone(),
             why,
         };
         let names: Vec<String> = campaign
@@ -44,21 +45,6 @@ impl Part {
                 )));
             }
         }
-        let chosen = |block: &Block| match self.blocks.as_slice() {
-            [] => !block.by_name,
-            names => names.contains(block.name.get_ref()),
-        };
-        let mut blocks = campaign.blocks.clone();
-        blocks.retain(chosen);
-        let draws = blocks.iter().any(|block| block.draw.is_some());
-        if !draws && (self.draw.is_some() || self.half.is_some()) {
-            return Err(bad("no block draws its points (draw = N)".to_owned()));
-        }
-        for block in &mut blocks {
-            block.draw = block.draw.map(|own| self.draw.unwrap_or(own));
-        }
-        campaign.half = self.half;
-        campaign.seed = self.seed.unwrap_or(campaign.seed);
         for text in &self.values {
             let (factor, wanted) = text
                 .split_once('=')
@@ -75,39 +61,35 @@ impl Part {
                 let near = did_you_mean(factor, all.map(|name| name.get_ref().as_str()));
                 return Err(bad(format!("no factor {factor}{near}")));
             }
-            for block in &mut blocks {
-                for (_, values) in block
-                    .factors
-                    .iter_mut()
-                    .filter(|(name, _)| name.get_ref() == factor)
-                {
-                    *values = Values::Many(wanted.clone());
-                }
+            let factors = campaign
+                .blocks
+                .iter_mut()
+                .flat_map(|block| &mut block.factors);
+            for (_, values) in factors.filter(|(name, _)| name.get_ref() == factor) {
+                *values = Values::Many(wanted.clone());
             }
         }
-        let left = |name: &str| blocks.iter().any(|block| block.name.get_ref() == name);
-        campaign.tables.retain(|table| left(table.block.get_ref()));
-        campaign.plots.retain(|plot| left(plot.block.get_ref()));
-        campaign.sentences.retain(|sentence| {
-            sentence
-                .values
-                .values()
-                .all(|picked| left(picked.block.get_ref()))
+        campaign.keep(|block| match self.blocks.as_slice() {
+            [] => !block.by_name,
+            names => names.contains(block.name.get_ref()),
         });
+        let draws = campaign.blocks.iter().any(|block| block.draw.is_some());
+        if !draws && (self.draw.is_some() || self.half.is_some()) {
+            return Err(bad("no block draws its points (draw = N)".to_owned()));
+        }
+        for block in &mut campaign.blocks {
+            block.draw = block.draw.map(|own| self.draw.unwrap_or(own));
+        }
+        campaign.half = self.half;
+        campaign.seed = self.seed.unwrap_or(campaign.seed);
         if let Some(repeats) = self.repeats {
             campaign.stop.repeats_min = repeats;
             campaign.stop.repeats_max = repeats;
-            for block in &mut blocks {
+            for block in &mut campaign.blocks {
                 (block.repeats_min, block.repeats_max) = (None, None);
             }
         }
-        campaign.blocks = blocks;
-        match crate::check::campaign(&campaign) {
-            Ok(()) => Ok(campaign),
-            Err((_, why)) => Err(CampaignError::BadFile {
-                source_name: campaign.title.clone(),
-                why,
-            }),
-        }
+        crate::check::campaign(&campaign).map_err(|(_, why)| bad(why))?;
+        Ok(campaign)
     }
 }

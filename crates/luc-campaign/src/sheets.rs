@@ -1,7 +1,7 @@
 //! Tables as sheets, for other programs.
 
 use crate::file::Table;
-use crate::show::Shown;
+use crate::show::{Line, Shown};
 
 /// A table's cells as text: for CSV, with numbers that are not rounded.
 pub struct Sheet {
@@ -21,45 +21,27 @@ pub fn of(shown: &Shown<'_>) -> Vec<Sheet> {
 }
 
 fn sheet(shown: &Shown<'_>, table: &Table) -> Sheet {
-    let mut headings: Vec<String> = table
-        .rows
-        .iter()
-        .chain(&table.across)
-        .chain(&table.arms)
-        .cloned()
-        .collect();
+    let mut headings: Vec<String> = table.factors().chain(&table.arms).cloned().collect();
     for column in &table.columns {
         let name = &column.heading;
         headings
             .extend(["", " low", " high", " sd", " repeats"].map(|part| format!("{name}{part}")));
     }
-    let mut rows = Vec::new();
-    for points in shown.together(table) {
-        let Some(point) = points.first() else {
-            continue;
-        };
-        for arm in shown.row_arms(table) {
-            let factors = table.rows.iter().chain(&table.across);
-            let mut row: Vec<String> = factors
-                .map(|factor| point.value(factor).to_owned())
-                .collect();
-            row.extend(arm.clone());
-            for column in &table.columns {
-                let of = column.figure(arm.as_deref().unwrap_or_default());
-                let figure = shown.figure_over(&points, column, &of);
-                let number =
-                    |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-                row.extend([
-                    number(figure.map(|figure| figure.mean)),
-                    number(figure.and_then(|figure| Some(figure.ends?.0))),
-                    number(figure.and_then(|figure| Some(figure.ends?.1))),
-                    number(figure.and_then(|figure| figure.sd)),
-                    figure.map_or(0, |figure| figure.repeats).to_string(),
-                ]);
-            }
-            rows.push(row);
-        }
-    }
+    let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    let row = |line: Line<'_>| -> Vec<String> {
+        let factors = line.factors.into_iter().map(|(_, value)| value);
+        let figures = line.figures.iter().flat_map(|(_, _, figure)| {
+            [
+                number(figure.map(|figure| figure.mean)),
+                number(figure.and_then(|figure| Some(figure.ends?.0))),
+                number(figure.and_then(|figure| Some(figure.ends?.1))),
+                number(figure.and_then(|figure| figure.sd)),
+                figure.map_or(0, |figure| figure.repeats).to_string(),
+            ]
+        });
+        factors.chain(line.arm).chain(figures).collect()
+    };
+    let rows = shown.lines(table).into_iter().map(row).collect();
     Sheet {
         title: table.title.clone(),
         headings,

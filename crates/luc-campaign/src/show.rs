@@ -4,27 +4,31 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use luc_report::show::document::{Chart, Document, Section};
 use luc_report::show::number;
+use serde::Serialize;
+use time::OffsetDateTime;
 
 use crate::cell::Cell;
+use crate::figures::PointResults;
 use crate::file::{self, Campaign, Figure};
 use crate::measure::VersionsOf;
 use crate::measures;
 use crate::places::Setup;
 use crate::points::{self, Point};
 use crate::store::{CellResult, Failed, Results};
-use crate::wave;
 use luc_stats::{Interval, Prior};
 
 mod charts;
 mod tables;
 mod tally;
 
+pub(crate) use tables::Line;
 pub use tally::Tally;
 
 /// A campaign with its results.
 pub struct Shown<'a> {
     pub campaign: &'a Campaign,
-    by_cell: BTreeMap<&'a Cell, &'a CellResult>,
+    /// In the order of the campaign's text.
+    points: Vec<PointResults<'a>>,
     /// Cells that failed and have no result.
     failed: Vec<&'a Failed>,
 }
@@ -33,86 +37,85 @@ impl<'a> Shown<'a> {
     /// Picks one result for each of the campaign's own cells: one of `machine`'s current versions
     /// if there is one, or else the last that was measured.
     pub fn new(campaign: &'a Campaign, results: &'a Results, machine: Option<&Setup>) -> Self {
-        let own: BTreeSet<Cell> = points::all(campaign)
-            .iter()
-            .flat_map(|point| {
-                let block = campaign.block(point.block);
-                let most = block.map_or(0, |block| campaign.stop_of(block).repeats_max);
-                (1..=most).map(|repeat| point.cell(repeat))
-            })
-            .collect();
+        let points = points::all(campaign).into_iter().map(|point| {
+            let block = campaign.block(point.block);
+            (
+                block.map_or(0, |block| campaign.stop_of(block).repeats_max),
+                point,
+            )
+        });
+        let points: Vec<(u32, Point<'a>)> = points.collect();
+        let cells = |(most, point): &(u32, Point<'_>)| -> Vec<Cell> {
+            (1..=*most).map(|repeat| point.cell(repeat)).collect()
+        };
+        let own: BTreeSet<Cell> = points.iter().flat_map(cells).collect();
         let mut versions = machine.map(VersionsOf::new);
         let mut is_current = |result: &CellResult| {
             let now = versions.as_mut();
             now.is_some_and(|now| now.count(&result.cell, &result.versions).unwrap_or(false))
         };
-        let mut chosen: BTreeMap<&'a Cell, ((bool, u64), &'a CellResult)> = BTreeMap::new();
-        for result in results
+        let mut ranked: Vec<((bool, u64), &'a CellResult)> = results
             .results
             .iter()
             .filter(|result| own.contains(&result.cell))
-        {
-            let rank = (is_current(result), result.at_s);
-            let best = chosen.entry(&result.cell).or_insert((rank, result));
-            if rank > best.0 {
-                *best = (rank, result);
-            }
-        }
-        let failed = results
-            .failed
-            .iter()
-            .filter(|failed| own.contains(&failed.cell));
+            .map(|result| ((is_current(result), result.at_s), result))
+            .collect();
+        // Of equals the first counts; the map keeps the last.
+        ranked.reverse();
+        ranked.sort_by_key(|(rank, _)| *rank);
+        let chosen: BTreeMap<&Cell, &'a CellResult> = ranked
+            .into_iter()
+            .map(|(_, result)| (&result.cell, result))
+            .collect();
+        let failed = results.failed.iter();
         Self {
             campaign,
             failed: failed
-                .filter(|failed| !chosen.contains_key(&failed.cell))
+                .filter(|failed| own.contains(&failed.cell) && !chosen.contains_key(&failed.cell))
                 .collect(),
-            by_cell: chosen
+            points: points
                 .into_iter()
-                .map(|(cell, (_, result))| (cell, result))
+                .map(|(most, point)| PointResults::of(point, &chosen, most))
                 .collect(),
         }
     }
 
     /// A figure at a point.
-    pub fn figure(&self, point: &Point<'_>, figure: &Figure) -> Option<Interval> {
-        let block = self.campaign.block(point.block)?;
-        let confidence = self.campaign.stop_of(block).confidence;
+    pub fn figure(&self, results: &PointResults<'_>, figure: &Figure) -> Option<Interval> {
+        let confidence = self.campaign.stop.confidence;
         if figure.relative_to.is_empty() {
-            return wave::interval(&self.repeats(point), figure, confidence, &Prior::NONE);
+            return results.interval(figure, confidence, &Prior::NONE);
         }
-        let is_base = |other: &Point<'_>| {
+        let point = &results.point;
+        let block = self.campaign.block(point.block)?;
+        let is_base = |other: &&PointResults<'_>| {
             let mut factors = block.factors.keys().map(toml::Spanned::get_ref);
-            factors.all(|name| {
-                let base = figure.relative_to.get(name).map(|base| base.0.as_str());
-                other.value(name) == base.unwrap_or_else(|| point.value(name))
-            })
+            other.point.block == point.block
+                && factors.all(|name| {
+                    let base = figure.relative_to.get(name).map(|base| base.0.as_str());
+                    other.point.value(name) == base.unwrap_or_else(|| point.value(name))
+                })
         };
-        let points = points::of_block(self.campaign, block);
-        let base = points.into_iter().find(is_base)?;
-        let values = |point: &Point<'_>| wave::values(&self.repeats(point), figure);
-        Interval::of_separate_ratio(&values(point), &values(&base), confidence, &Prior::NONE)
-    }
-
-    /// The results of a point by repeat.
-    pub fn repeats(&self, point: &Point<'_>) -> wave::Repeats<'a> {
-        let most = self
-            .campaign
-            .block(point.block)
-            .map_or(0, |block| self.campaign.stop_of(block).repeats_max);
-        wave::repeats_of(point, &self.by_cell, most)
+        let base = self.points.iter().find(is_base)?.values(figure);
+        Interval::of_separate_ratio(&results.values(figure), &base, confidence, &Prior::NONE)
     }
 
     /// The points of a block that match, in the order of the campaign's text.
-    pub fn points(&self, block: &str, conditions: &file::Where) -> Vec<Point<'a>> {
-        let block = self.campaign.block(block);
-        let points = block
-            .map(|block| points::of_block(self.campaign, block))
-            .unwrap_or_default();
-        points
-            .into_iter()
-            .filter(|point| point.fits(conditions))
-            .collect()
+    pub fn points(&self, block: &str, conditions: &file::Where) -> Vec<&PointResults<'a>> {
+        let is_meant =
+            |it: &&PointResults<'_>| it.point.block == block && it.point.fits(conditions);
+        self.points.iter().filter(is_meant).collect()
+    }
+
+    /// All points.
+    pub fn all(&self) -> &[PointResults<'a>] {
+        &self.points
+    }
+
+    /// The results shown, each once: a cell may belong to points of several blocks.
+    fn results(&self) -> BTreeMap<&'a Cell, &'a CellResult> {
+        let results = self.points.iter().flat_map(|point| point.repeats.values());
+        results.map(|result| (&result.cell, *result)).collect()
     }
 
     /// The whole report.
@@ -138,44 +141,38 @@ impl<'a> Shown<'a> {
                 shown.extend(charts);
             }
         }
-        let reasons = self.failed.iter().map(|failed| failed.why.as_str());
-        let failures = tables::failures(reasons);
-        let rule = &self.campaign.stop;
+        let mut sections: Vec<Section> = sections.into_iter().map(|(_, section)| section).collect();
+        sections.extend(tables::failures(
+            self.failed.iter().map(|it| it.why.as_str()),
+        ));
+        let about = self.campaign.about.trim();
+        let has_intervals = self.points.iter().any(|point| {
+            let repeats = point.repeats.keys();
+            repeats.max().is_some_and(|last| *last > 1)
+        });
         let intervals = format!(
             "Intervals are Student's t at {}%; ratios are paired, each pair from one boot.",
-            rule.confidence * 100.0
+            self.campaign.stop.confidence * 100.0
         );
-        let about = self.campaign.about.trim();
-        let single = self.by_cell.keys().all(|cell| cell.repeat == 1);
-        let intro = [about, if single { "" } else { &intervals }].join(" ");
         let sentences = self.campaign.sentences.iter();
         let lead: Vec<String> = sentences
             .filter_map(|sentence| self.sentence(sentence))
+            .chain(Some(tally.sentence()).filter(|verdict| !verdict.is_empty()))
             .collect();
-        let verdict = tally.sentence();
-        let last = lead
-            .iter()
-            .map(String::as_str)
-            .chain([verdict.as_str()])
-            .collect::<Vec<_>>()
-            .join(" ");
         let document = Document {
             title: self.campaign.title.clone(),
-            intro: intro.trim().to_owned(),
-            sections: sections
-                .into_iter()
-                .map(|(_, section)| section)
-                .chain(failures)
-                .collect(),
-            verdict: if last.trim().is_empty() {
-                format!("{} cells.", self.by_cell.len())
+            head: self.head(),
+            intro: [about, if has_intervals { &intervals } else { "" }]
+                .join(" ")
+                .trim()
+                .to_owned(),
+            sections,
+            verdict: if lead.is_empty() {
+                format!("{} cells.", self.results().len())
             } else {
-                last.trim().to_owned()
+                lead.join(" ")
             },
-            lead: lead
-                .into_iter()
-                .chain(Some(verdict).filter(|verdict| !verdict.is_empty()))
-                .collect(),
+            lead,
             foot: self.foot(),
         };
         (document, tally)
@@ -209,13 +206,12 @@ impl<'a> Shown<'a> {
     }
 
     /// The point that a sentence picks, and its figure there.
-    fn picked(&self, picked: &file::Picked) -> Option<(Point<'a>, f64)> {
-        let of = |point: &Point<'_>| Some(self.figure(point, &picked.figure)?.mean);
-        let points = self
-            .points(picked.block.get_ref(), &picked.fits)
-            .into_iter();
-        let mut known: Vec<(Point<'a>, f64)> = points
-            .filter_map(|point| of(&point).map(|value| (point, value)))
+    fn picked(&self, picked: &file::Picked) -> Option<(&Point<'a>, f64)> {
+        let points = self.points(picked.block.get_ref(), &picked.fits);
+        let of = |it: &PointResults<'a>| Some(self.figure(it, &picked.figure)?.mean);
+        let mut known: Vec<(&Point<'a>, f64)> = points
+            .into_iter()
+            .filter_map(|it| Some((&it.point, of(it)?)))
             .collect();
         if picked.take != file::Take::First {
             known.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -225,32 +221,47 @@ impl<'a> Shown<'a> {
             file::Take::Max => known.len().checked_sub(1)?,
             file::Take::Median => known.len() / 2,
         };
-        (at < known.len()).then(|| known.swap_remove(at))
+        known.get(at).copied()
+    }
+
+    /// What the results say, each thing once.
+    fn told(&self, text: fn(&CellResult) -> String) -> Vec<String> {
+        let results = self.results();
+        let all: BTreeSet<String> = results.values().map(|result| text(result)).collect();
+        all.into_iter().collect()
+    }
+
+    /// When and where the figures were measured.
+    pub(crate) fn head(&self) -> Vec<String> {
+        let days = self.told(|result| {
+            let at_s = i64::try_from(result.at_s).unwrap_or_default();
+            let at = OffsetDateTime::from_unix_timestamp(at_s);
+            at.map_or_else(|_| String::new(), |at| at.date().to_string())
+        });
+        let to = days.last().filter(|_| days.len() > 1);
+        let days: Vec<&str> = days.iter().take(1).chain(to).map(String::as_str).collect();
+        let hosts = self.told(|result| result.host.clone()).join(", ");
+        let kernels = self.told(|result| result.kernel_release.clone());
+        vec![
+            days.join(" to "),
+            format!("host {hosts}"),
+            format!("kernel {}", kernels.join(", ")),
+        ]
     }
 
     /// Where the figures come from, in lines.
     pub(crate) fn foot(&self) -> Vec<String> {
-        let results = self.by_cell.values();
-        let releases: BTreeSet<&str> = results
-            .map(|result| result.kernel_release.as_str())
-            .collect();
-        let releases: Vec<&str> = releases.into_iter().collect();
-        let mut versions: Vec<String> = self
-            .by_cell
-            .values()
-            .map(|result| text(&result.versions))
-            .collect();
-        versions.sort();
-        versions.dedup();
+        let releases = self.told(|result| result.kernel_release.clone());
         let mut foot = vec![format!(
             "{} cells; kernels {}.",
-            self.by_cell.len(),
+            self.results().len(),
             if releases.is_empty() {
                 "none".to_owned()
             } else {
                 releases.join(", ")
             }
         )];
+        let versions = self.told(|result| text(&result.versions));
         foot.extend(
             versions
                 .iter()
@@ -272,15 +283,49 @@ fn text(versions: &crate::cell::Versions) -> String {
         .join(", ")
 }
 
-/// Values in the order of their first appearance.
-fn unique<'a>(values: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for value in values {
-        if !all.iter().any(|other| other == value) {
-            all.push(value.to_owned());
+/// Groups items by a key, in the order of their first appearance.
+pub(crate) fn grouped<T, K: PartialEq>(
+    items: impl IntoIterator<Item = T>,
+    key: impl Fn(&T) -> K,
+) -> Vec<(K, Vec<T>)> {
+    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
+    for item in items {
+        let own = key(&item);
+        match groups.iter_mut().find(|(other, _)| *other == own) {
+            Some((_, group)) => group.push(item),
+            None => groups.push((own, vec![item])),
         }
     }
-    all
+    groups
+}
+
+/// Values in the order of their first appearance.
+fn unique<'v>(values: impl Iterator<Item = &'v str>) -> Vec<String> {
+    let groups = grouped(values, |value| *value);
+    groups
+        .into_iter()
+        .map(|(value, _)| value.to_owned())
+        .collect()
+}
+
+/// An interval in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Number {
+    pub mean: f64,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    pub repeats: usize,
+}
+
+impl From<Interval> for Number {
+    fn from(interval: Interval) -> Self {
+        Self {
+            mean: interval.mean,
+            low: interval.ends.map(|(low, _)| low),
+            high: interval.ends.map(|(_, high)| high),
+            repeats: interval.repeats,
+        }
+    }
 }
 
 /// Formats a figure: its mean, and the ends of its interval.

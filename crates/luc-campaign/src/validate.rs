@@ -43,7 +43,7 @@ impl Figure {
         let near = within(sim.iter().map(|sim| sim / lab - 1.0), NEAR_SHARE);
         Some(Self {
             lab,
-            sim_median: median(&sim)?,
+            sim_median: luc_stats::median(&sim)?,
             sim_min: *sim.first()?,
             sim_max: *sim.last()?,
             near_share: near.0 as f64 / near.1 as f64,
@@ -59,12 +59,6 @@ impl Figure {
     pub fn agrees(&self) -> bool {
         self.near_share >= AGREES_SHARE
     }
-}
-
-/// The middle one of sorted figures, or the mean of the two in the middle.
-fn median(sorted: &[f64]) -> Option<f64> {
-    let (low, high) = (sorted.len().checked_sub(1)? / 2, sorted.len() / 2);
-    Some(sorted[low].midpoint(sorted[high]))
 }
 
 /// One arm of one cell.

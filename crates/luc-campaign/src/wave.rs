@@ -5,16 +5,15 @@
 //! calls for, at most doubling their number. Whatever ended a campaign, the same function tells how
 //! it continues.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use luc_stats::Prior;
+
 use crate::cell::{Cell, draw};
-use crate::file::{Campaign, Figure, StopRule};
-use crate::measures;
-use crate::points::{self, Point};
-use crate::result::ArmResult;
+use crate::figures::PointResults;
+use crate::file::{Block, Campaign, Figure, StopRule};
+use crate::points;
 use crate::store::CellResult;
-use luc_stats::{Interval, Prior};
 
 /// How far a campaign is.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,19 +31,6 @@ pub struct Wave {
     pub points: usize,
 }
 
-/// Results of one point by repeat.
-pub type Repeats<'a> = BTreeMap<u32, &'a CellResult>;
-
-/// The results of a point among those of all cells.
-pub fn repeats_of<'a>(
-    point: &Point<'_>,
-    by_cell: &BTreeMap<&Cell, &'a CellResult>,
-    most: u32,
-) -> Repeats<'a> {
-    let of = |repeat| Some((repeat, *by_cell.get(&point.cell(repeat))?));
-    (1..=most).filter_map(of).collect()
-}
-
 /// The next wave; empty when the campaign is done.
 pub fn next(
     campaign: &Campaign,
@@ -56,7 +42,8 @@ pub fn next(
         let rule = campaign.stop_of(block);
         for point in points::of_block(campaign, block) {
             wave.points += 1;
-            let repeats = repeats_of(&point, by_cell, rule.repeats_max);
+            let results = PointResults::of(point, by_cell, rule.repeats_max);
+            let (point, repeats) = (&results.point, &results.repeats);
             let has_failed = |repeat: u32| failed.contains(&point.cell(repeat));
             let tried = |repeat: &u32| repeats.contains_key(repeat) || has_failed(*repeat);
             wave.done += repeats.len();
@@ -65,7 +52,7 @@ pub fn next(
                 .count();
             let last = (1..=rule.repeats_max).rev().find(tried).unwrap_or(0);
             let stop_at = stop_figures(campaign, block);
-            let wanted = match wanted(&repeats, &stop_at, &rule) {
+            let wanted = match wanted(&results, &stop_at, &rule) {
                 Wanted::Narrow => {
                     wave.narrow += 1;
                     continue;
@@ -93,9 +80,9 @@ enum Wanted {
     Repeats(u32),
 }
 
-fn wanted(repeats: &Repeats<'_>, stop_at: &[Figure], rule: &StopRule) -> Wanted {
+fn wanted(results: &PointResults<'_>, stop_at: &[Figure], rule: &StopRule) -> Wanted {
     // A number of repeats is small.
-    let there = u32::try_from(repeats.len()).unwrap_or(u32::MAX);
+    let there = u32::try_from(results.repeats.len()).unwrap_or(u32::MAX);
     if there < rule.repeats_min {
         return Wanted::Repeats(rule.repeats_min);
     }
@@ -103,7 +90,8 @@ fn wanted(repeats: &Repeats<'_>, stop_at: &[Figure], rule: &StopRule) -> Wanted 
         return Wanted::Narrow;
     }
     let width = |figure: &Figure| {
-        interval(repeats, figure, rule.confidence, &Prior::NONE)?.half_width_share()
+        let interval = results.interval(figure, rule.confidence, &Prior::NONE);
+        interval?.half_width_share()
     };
     let widest = stop_at.iter().filter_map(width).fold(0.0, f64::max);
     if widest <= rule.half_width_share {
@@ -120,7 +108,7 @@ fn wanted(repeats: &Repeats<'_>, stop_at: &[Figure], rule: &StopRule) -> Wanted 
 
 /// The figures whose intervals decide when repeating ends: the ratio of each arm to the first, or
 /// the first's own figure if it is alone. Arms that are mere bounds do not count.
-fn stop_figures(campaign: &Campaign, block: &crate::file::Block) -> Vec<Figure> {
+fn stop_figures(campaign: &Campaign, block: &Block) -> Vec<Figure> {
     let rate = ["rate".to_owned()];
     let measures = if block.stop_at.is_empty() {
         &rate[..]
@@ -137,10 +125,7 @@ fn stop_figures(campaign: &Campaign, block: &crate::file::Block) -> Vec<Figure> 
         arm: arm.clone(),
         measure: measure.clone(),
         to: to.cloned(),
-        to_best_of: Vec::new(),
-        minus: None,
-        over: None,
-        relative_to: BTreeMap::new(),
+        ..Figure::default()
     };
     let of = |measure: &String| -> Vec<Figure> {
         if others.is_empty() {
@@ -152,83 +137,4 @@ fn stop_figures(campaign: &Campaign, block: &crate::file::Block) -> Vec<Figure> 
             .collect()
     };
     measures.iter().flat_map(of).collect()
-}
-
-/// A figure over the repeats of a point; `None` if it is not known.
-pub fn interval(
-    repeats: &Repeats<'_>,
-    figure: &Figure,
-    confidence: f64,
-    prior: &Prior,
-) -> Option<Interval> {
-    let values = values(repeats, figure);
-    if figure.is_ratio() {
-        Interval::of_ratios(&values, confidence, prior)
-    } else {
-        Interval::of_known(&values, confidence, prior)
-    }
-}
-
-/// The values of a figure, one for each repeat that has one.
-pub fn values(repeats: &Repeats<'_>, figure: &Figure) -> Vec<f64> {
-    let figure = against_best(repeats, figure);
-    repeats
-        .values()
-        .filter_map(|result| value(result, &figure))
-        .collect()
-}
-
-/// Turns the figure into a ratio to one arm. The best of several arms is chosen once for all
-/// repeats, by the geometric mean, because noise would choose the best of each repeat.
-pub fn against_best<'f>(repeats: &Repeats<'_>, figure: &'f Figure) -> Cow<'f, Figure> {
-    let mean = |arm: &String| {
-        let own = Figure {
-            arm: arm.clone(),
-            to: None,
-            to_best_of: Vec::new(),
-            minus: None,
-            over: None,
-            ..figure.clone()
-        };
-        Some(Interval::of_ratios(&values(repeats, &own), 0.5, &Prior::NONE)?.mean)
-    };
-    let known = figure
-        .to_best_of
-        .iter()
-        .filter_map(|arm| Some((mean(arm)?, arm)));
-    match known.max_by(|a, b| a.0.total_cmp(&b.0)) {
-        None => Cow::Borrowed(figure),
-        Some((_, best)) => Cow::Owned(Figure {
-            to: Some(best.clone()),
-            to_best_of: Vec::new(),
-            ..figure.clone()
-        }),
-    }
-}
-
-/// A figure of one repeat: both arms of a ratio are from one boot. `None` until the best arm is
-/// chosen.
-pub fn value(result: &CellResult, figure: &Figure) -> Option<f64> {
-    let of = |name: &str| -> Option<f64> {
-        let named = |arm: &&ArmResult| arm.arm == name;
-        let arm = result.arms.iter().find(named)?;
-        measures::of(&figure.measure, arm, &result.cell)
-    };
-    if !figure.to_best_of.is_empty() {
-        return None;
-    }
-    let own = of(&figure.arm)?;
-    let compared = match (&figure.to, &figure.minus) {
-        (Some(base), _) => quotient(own, of(base)?)?,
-        (_, Some(base)) => own - of(base)?,
-        _ => own,
-    };
-    match &figure.over {
-        Some(other) => quotient(compared, value(result, other)?),
-        None => Some(compared),
-    }
-}
-
-fn quotient(of: f64, to: f64) -> Option<f64> {
-    (to != 0.0).then(|| of / to)
 }

@@ -9,47 +9,7 @@ use luc_campaign::show::{Shown, Tally};
 use luc_campaign::{Campaign, CampaignError, Part, Store, campaigns, places, run, sheets};
 use luc_report::{Quiet, text};
 
-const SMALL: &str = r#"
-title = "Small"
-about = "Two disks."
-
-[stop]
-repeats_min = 2
-repeats_max = 6
-
-[[block]]
-name = "loops"
-bench = "create-fsync --threads {threads} --seconds {seconds} {dir}"
-arms = ["stock", "luc"]
-factors = { kernel = ["6.12"], disk = ["4ms:1", "1ms:64"], threads = [1, 4] }
-set = [{ where = { disk = "4ms:1" }, seconds = 4 }, { seconds = 1 }]
-
-[[table]]
-title = "Files per second"
-block = "loops"
-rows = ["disk", "threads"]
-columns = [
-    { heading = "stock", arm = "stock", measure = "rate" },
-    { heading = "ratio", arm = "luc", to = "stock", measure = "rate", at_least = 0.99 },
-]
-goal = [{ heading = "ratio", where = { threads = 4 }, at_least = 1.5 }]
-
-[[plot]]
-title = "LUC"
-block = "loops"
-x = "threads"
-lines = "disk"
-y_label = "times stock"
-figures = [{ arm = "luc", to = "stock", measure = "rate" }]
-
-[[sentence]]
-text = "Four threads were {more+} than one."
-values.more = { block = "loops", where = { threads = 4 }, figure = { arm = "stock", measure = "rate", relative_to = { threads = 1 } } }
-
-[[sentence]]
-text = "Up to {best} times ({best.threads} threads, disk {best.disk})."
-values.best = { block = "loops", take = "max", figure = { arm = "luc", to = "stock", measure = "rate" } }
-"#;
+const SMALL: &str = include_str!("data/small.toml");
 
 fn small() -> Campaign {
     campaigns::parse("small.toml", SMALL).expect("it is sound")
@@ -331,90 +291,5 @@ fn a_part_has_other_values() {
     ] {
         let error = part.of(small()).expect_err(why).to_string();
         assert!(error.contains(why), "{error}");
-    }
-}
-
-/// Replaces a part of the text and returns the complaint about it.
-fn complaint(from: &str, to: &str) -> String {
-    let text = SMALL.replacen(from, to, 1);
-    assert_ne!(text, SMALL, "{from} is in the text");
-    let error = campaigns::parse("small.toml", &text)
-        .expect_err(to)
-        .to_string();
-    assert!(!error.contains('\n'), "{error}");
-    error
-}
-
-#[test]
-fn mistakes_are_told_with_their_place() {
-    for (from, to, why) in [
-        (
-            "title = \"Small\"",
-            "titel = \"Small\"",
-            "small.toml:2:1: unknown field `titel`",
-        ),
-        (
-            "disk = [",
-            "disc = [",
-            "small.toml:13:32: disc: neither a factor of the place lab nor named in bench; did you mean disk?",
-        ),
-        ("{threads}", "{thread}", "threads: neither a factor"),
-        (
-            "[\"4ms:1\", \"1ms:64\"]",
-            "[]",
-            "disk: it has no values, so there are no cells",
-        ),
-        ("\"4ms:1\", \"1ms:64\"", "\"4mz:1\"", "disk \"4mz:1\""),
-        ("kernel = [\"6.12\"]", "kernel = [\"6.13\"]", "6.13"),
-        (
-            "arms = [\"stock\", \"luc\"]",
-            "arms = [\"stock\", \"lucc\"]",
-            "no arm lucc; did you mean luc?",
-        ),
-        (
-            "measure = \"rate\" }",
-            "measure = \"rates\" }",
-            "no measure rates; did you mean rate?",
-        ),
-        (
-            "block = \"loops\"",
-            "block = \"loop\"",
-            "no block loop; did you mean loops?",
-        ),
-        (
-            "rows = [\"disk\"",
-            "rows = [\"disks\"",
-            "disks: no factor of the block; did you mean disk?",
-        ),
-        (
-            "heading = \"stock\", arm",
-            "headin = \"stock\", arm",
-            "unknown field `headin`",
-        ),
-        ("{dir}", "", "bench must name the folder"),
-        (
-            "--threads {threads}",
-            "--threads '{threads}",
-            "a quote is not closed",
-        ),
-        ("repeats_max = 6", "repeats_max = 0", "must be 1 to 1000"),
-        (
-            "{best.threads}",
-            "{bets.threads}",
-            "there is no value {bets.threads}; did you mean best?",
-        ),
-        (
-            "where = { disk = \"4ms:1\" }",
-            "where = { disks = \"4ms:1\" }",
-            "no factor disks; did you mean disk?",
-        ),
-        (
-            "heading = \"ratio\", where",
-            "heading = \"rate\", where",
-            "but no column has that heading",
-        ),
-    ] {
-        let error = complaint(from, to);
-        assert!(error.contains(why), "{to}: {error}");
     }
 }

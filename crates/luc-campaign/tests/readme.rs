@@ -1,11 +1,13 @@
-//! README shows output of `make demo`: lines of the report, rendered again here from the kept
-//! results. README may leave lines out, but adds none.
+//! README shows output of `make demo`: a chart and lines of the report, rendered again here from the
+//! kept results. README may leave lines out, but adds none.
 
 use std::fs;
 use std::path::Path;
 
 use luc_campaign::show::Shown;
 use luc_campaign::{Store, campaigns};
+use luc_report::show::document::Document;
+use luc_report::show::svg;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// The cells in `out/demo/cells` of the run that README shows, one per line.
@@ -31,11 +33,8 @@ fn first_other<'a>(shown: &[&'a str], text: &str) -> Option<&'a str> {
         .copied()
 }
 
-#[test]
-fn readme_shows_what_the_demo_printed() {
-    let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).expect("README");
-    let shown = block(&readme);
-    assert!(shown.len() > 30, "{shown:?}");
+/// The report of the kept results.
+fn report() -> Document {
     let dir = tempfile::tempdir().expect("temporary directory");
     let store = Store::open(dir.path()).expect("a folder");
     let kept = fs::read_to_string(Path::new(ROOT).join(RESULTS)).expect("results are kept");
@@ -46,9 +45,32 @@ fn readme_shows_what_the_demo_printed() {
     let results = store.read().expect("readable");
     assert!(results.damaged.is_empty(), "{:?}", results.damaged);
     let campaign = campaigns::load("demo").expect("sound");
-    let (document, _) = Shown::new(&campaign, &results, None).document();
-    let printed = luc_report::text::render(&document, false);
+    Shown::new(&campaign, &results, None).document().0
+}
+
+#[test]
+fn readme_shows_what_the_demo_printed() {
+    let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).expect("README");
+    let shown = block(&readme);
+    assert!(shown.len() > 20, "{shown:?}");
+    let printed = luc_report::text::render(&report(), false);
     assert_eq!(first_other(&shown, &printed), None, "{printed}");
+}
+
+/// README's picture is the report's first chart. With `LUC_RENEW=1` it is drawn anew.
+#[test]
+fn readme_shows_what_the_demo_drew() {
+    let report = report();
+    let chart = report.sections[0].all_charts().next().expect("a chart");
+    for (name, colours) in [("light", svg::LIGHT), ("dark", svg::DARK)] {
+        let path = Path::new(ROOT).join(format!("docs/demo-{name}.svg"));
+        let drawn = svg::file(chart, colours) + "\n";
+        if std::env::var_os("LUC_RENEW").is_some() {
+            fs::write(&path, &drawn).expect("written");
+        }
+        let kept = fs::read_to_string(&path).expect("a picture");
+        assert!(kept == drawn, "{} is of other results", path.display());
+    }
 }
 
 #[test]

@@ -166,20 +166,14 @@ impl Judge {
             self.recent.remove(0);
         }
         self.recent.push(stock);
-        if self.recent.len() < RECENT {
+        let full = Some(&self.recent[..]).filter(|recent| recent.len() == RECENT);
+        let Some(now) = full.and_then(luc_stats::median) else {
             return false;
-        }
-        let now = median(&self.recent);
+        };
         let reference = *self.reference.get_or_insert(now);
         // If most of the windows had no call, there is no rate to compare.
         now.is_finite() && reference.is_finite() && (now - reference).abs() > OTHER_LOAD.ln()
     }
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
 }
 
 #[cfg(test)]

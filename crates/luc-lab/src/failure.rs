@@ -44,11 +44,7 @@ impl<T> OrFailure<T> for Result<T, ReportError> {
             ReportError::Lab { source, .. } if source.is_missing_prerequisite() => {
                 Failure::coded(Code::LabUnavailable, error)
             }
-            ReportError::Lab { .. } | ReportError::Failed { .. } => {
-                Failure::coded(Code::Lab, error)
-            }
-            // Its line tells the cause already.
-            ReportError::Chart { .. } => Failure::Unexpected(anyhow::anyhow!(error.to_string())),
+            _ => Failure::coded(Code::Lab, error),
         })
     }
 }

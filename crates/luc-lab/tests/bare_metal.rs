@@ -7,31 +7,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::luc_lab;
+use common::{METAL, luc_lab};
 use luc_test::command::run;
 use rustix::process::{Pid, Signal, kill_process};
 
 const WRITEBACK: &str = "/proc/sys/vm/dirty_writeback_centisecs";
-
-const CAMPAIGN: &str = r#"title = "Metal"
-[stop]
-repeats_min = 1
-repeats_max = 1
-[[block]]
-name = "loops"
-place = "host"
-bench = "create-fsync --threads 2 --seconds {seconds} --warmup-s 0 {dir}"
-arms = ["stock", "nojc"]
-factors = { seconds = [0.2], fs = ["ext4", "ext3"] }
-[[table]]
-title = "Files per second"
-block = "loops"
-rows = ["fs"]
-columns = [
-	{ heading = "stock", arm = "stock", measure = "rate" },
-	{ heading = "no journal", arm = "nojc", measure = "rate" },
-]
-"#;
 
 /// A loop device over a file, detached when dropped.
 struct Loop {
@@ -131,10 +111,10 @@ fn a_campaign_on_a_loop_device() {
         );
         assert!(!is_mounted(device), "{how}");
     };
-    fs::write(dir.path().join("metal.toml"), CAMPAIGN).expect("written");
-    let long = CAMPAIGN.replace("0.2", "30");
+    fs::write(dir.path().join("metal.toml"), METAL).expect("written");
+    let long = METAL.replace("0.2", "30");
     fs::write(dir.path().join("long.toml"), long).expect("written");
-    let wrong = CAMPAIGN.replace("--threads 2", "--threads 0");
+    let wrong = METAL.replace("--threads 2", "--threads 0");
     fs::write(dir.path().join("wrong.toml"), wrong).expect("written");
     let campaign = |words: &[&str]| {
         let mut command = luc_lab();

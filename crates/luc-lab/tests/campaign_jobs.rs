@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use common::luc_lab;
+use common::{SMALL, luc_lab};
 use luc_test::command::outputs;
 use tempfile::TempDir;
 
@@ -18,22 +18,10 @@ const CAMPAIGN: i32 = luc_cli::exit::Code::Campaign as i32;
 const BACK_END: i32 = luc_cli::exit::Code::BackEnd as i32;
 const UNEXPECTED: i32 = luc_cli::exit::Code::Unexpected as i32;
 
-/// Twelve points, three times each.
-const MANY: &str = r#"
-title = "Many"
-stop = { repeats_min = 3, repeats_max = 3 }
-
-[[block]]
-name = "loops"
-bench = "create-fsync --threads {threads} --seconds 1 {dir}"
-arms = ["stock"]
-factors = { kernel = "6.12", disk = ["4ms:1", "1ms:64"], vcpus = [1, 4], threads = [1, 4, 16] }
-"#;
-
-/// Writes the campaign's file into this folder.
-fn many(dir: &Path) -> PathBuf {
-    let file = dir.join("many.toml");
-    fs::write(&file, MANY).expect("a campaign");
+/// Writes a campaign's file into this folder: four points, twice each at first.
+fn small(dir: &Path) -> PathBuf {
+    let file = dir.join("small.toml");
+    fs::write(&file, SMALL).expect("a campaign");
     file
 }
 
@@ -68,7 +56,7 @@ impl Pretended {
         command
             .env("PATH", self.path("bin"))
             .args(["campaign", "run"])
-            .arg(many(self.0.path()))
+            .arg(small(self.0.path()))
             .args(["--source", ROOT, "--out"])
             .arg(out)
             .args(["--on", "slurm", "--poll-s", "1"])
@@ -122,16 +110,13 @@ fn a_slurm_that_refuses() {
 fn jobs_that_leave_nothing() {
     let slurm = Pretended::new();
     slurm.command("sbatch", "echo \"$*\" >> $here/submitted; echo 1");
-    let one = ["--repeats", "1", "--set", "disk=1ms:64", "--set", "vcpus=1"];
-    let chosen = [
-        "--set",
-        "threads=1",
+    let one = ["--repeats=1", "--set=disk=1ms:64", "--set=threads=1"];
+    let how = [
         "--sbatch-arg=--time=90",
-        "--jobs",
-        "3",
+        "--jobs=3",
+        "--program=/opt/it's/luc",
     ];
-    let program = ["--program", "/opt/it's/luc"];
-    let more = [&one[..], &chosen, &program].concat();
+    let more = [one, how].concat();
     let (code, line) = slurm.run(&slurm.path("out"), &more);
     assert_eq!(code, luc_cli::exit::Code::Lab as i32, "{line}");
     assert!(
@@ -222,7 +207,7 @@ fn exports_are_what_the_shell_and_python_take() {
         command
             .current_dir(dir.path())
             .args(["campaign", "export"])
-            .arg(many(dir.path()))
+            .arg(small(dir.path()))
             .args(["--source", ROOT])
             .args([
                 "--program",
@@ -236,7 +221,7 @@ fn exports_are_what_the_shell_and_python_take() {
     };
     let (code, text, _) = export("it's out", "parallel");
     assert_eq!(code, 0);
-    assert_eq!(text.lines().count(), 36, "12 points, three times each");
+    assert_eq!(text.lines().count(), 8, "four points, twice each");
     for line in text.lines() {
         let begin = "/opt/luc-lab campaign cell '{\"place\":\"lab\",";
         assert!(line.starts_with(begin), "{line}");
@@ -245,7 +230,7 @@ fn exports_are_what_the_shell_and_python_take() {
     let (code, text, _) = export("it's out", "snakemake");
     assert_eq!(code, 0);
     assert_eq!(text.matches("rule cell:").count(), 1);
-    assert_eq!(text.matches(", 1, 1152),").count(), 36, "{text}");
+    assert_eq!(text.matches(", 1, 1152),").count(), 8, "{text}");
     assert!(text.contains("/it's out\"\n"), "{text}");
     assert!(
         !dir.path().join("it's out").exists(),

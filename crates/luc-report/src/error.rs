@@ -29,9 +29,6 @@ pub enum ReportError {
         /// The kernel's log, if it could be kept.
         log: Option<PathBuf>,
     },
-    /// A chart could not be drawn.
-    #[error("cannot draw the chart {title:?}: {why}")]
-    Chart { title: String, why: String },
 }
 
 impl ReportError {
@@ -43,7 +40,6 @@ impl ReportError {
             Self::Lab { source, .. } => {
                 matches!(source, GuestPanic { .. } | HostTimeout { .. })
             }
-            Self::Chart { .. } => false,
         }
     }
 

@@ -5,7 +5,6 @@
 
 pub mod error;
 mod lab;
-mod pool;
 pub mod show;
 pub mod torture;
 

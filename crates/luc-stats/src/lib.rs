@@ -5,6 +5,7 @@
 //! spread; how far repeats of other points spread helps: see [`Prior`].
 
 use statrs::distribution::{ChiSquared, ContinuousCDF, StudentsT};
+use statrs::statistics::{Data, Median as _};
 
 pub use prior::Prior;
 
@@ -173,6 +174,11 @@ impl Variance {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         (values.len() > 1).then(|| Self::of(values, mean))
     }
+}
+
+/// The middle one of the values, or the mean of the two in the middle; `None` if there are none.
+pub fn median(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| Data::new(values.to_vec()).median())
 }
 
 /// The logarithms; `None` if a value is not above 0.

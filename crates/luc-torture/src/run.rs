@@ -12,7 +12,7 @@ use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::mark::{Durability, Event, Mark, MarkError, Target};
 use crate::plan::{Planner, prepare, shared_files};
@@ -55,7 +55,7 @@ pub struct Work {
 }
 
 /// Result of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
     /// Operations begun.
     pub operations: u64,
@@ -70,26 +70,6 @@ impl Done {
         self.operations += other.operations;
         self.syncs += other.syncs;
         self.failures.extend(other.failures);
-    }
-
-    /// One process's report to another: a line of counts, then a line for each failure.
-    pub fn to_lines(&self) -> String {
-        let mut lines = format!("{} {}\n", self.operations, self.syncs);
-        for failure in &self.failures {
-            lines.push_str(failure);
-            lines.push('\n');
-        }
-        lines
-    }
-
-    fn from_lines(text: &str) -> Option<Done> {
-        let mut lines = text.lines();
-        let (operations, syncs) = lines.next()?.split_once(' ')?;
-        Some(Done {
-            operations: operations.parse().ok()?,
-            syncs: syncs.parse().ok()?,
-            failures: lines.map(str::to_owned).collect(),
-        })
     }
 }
 
@@ -166,7 +146,7 @@ impl Work {
 }
 
 /// Does all of the work. With more than one process, `spawn` returns the command that calls
-/// [`work_rank`] for a rank from 1 on and prints [`Done::to_lines`].
+/// [`work_rank`] for a rank from 1 on and prints its [`Done`] as JSON.
 ///
 /// # Errors
 /// The work could not begin or be marked. Failed calls are in [`Done::failures`].
@@ -197,9 +177,7 @@ pub fn work(work: &Work, spawn: &dyn Fn(u32) -> Command) -> Result<Done, WorkErr
         if !output.status.success() {
             return Err(wrong(output.status.to_string()));
         }
-        let text = String::from_utf8_lossy(&output.stdout);
-        let theirs = Done::from_lines(&text).ok_or_else(|| wrong("no result".to_owned()))?;
-        done.add(theirs);
+        done.add(serde_json::from_slice(&output.stdout).map_err(|error| wrong(error.to_string()))?);
     }
     done.add(own?);
     if work.sync_at_end && done.failures.is_empty() {

@@ -220,7 +220,7 @@ impl Place for Host {
             let digest = match kernel::installed(&machine, &release) {
                 Some(file) => machine
                     .read_bytes(&file)
-                    .map(|bytes| digest(&bytes))
+                    .map(|bytes| format!("{:.16x}", Sha256::digest(bytes)))
                     .map_err(|error| unavailable(format!("{file}: {}", plain(&error))))?,
                 None => "none".into(),
             };
@@ -304,16 +304,6 @@ fn checked(machine: &Machine, cell: &Cell, setup: &Setup) -> Result<Device> {
 
 fn needs_module(named: &NamedArm) -> bool {
     named.arm.attached() || named.arm.loaded
-}
-
-fn digest(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    let digest = Sha256::digest(bytes);
-    digest.iter().take(8).fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// Model of the processors, as the kernel calls it, and which are present.

@@ -6,28 +6,20 @@
 use std::collections::BTreeMap;
 
 use super::found::{Found, Ranked, Ranking};
+use crate::figures::PointResults;
 use crate::measures;
-use crate::points::Point;
 use crate::result::ArmResult;
-use crate::show::Shown;
 use luc_model::causes::{Causes, Quantities, Sign, rank};
 use luc_stats::Interval;
 
 /// The strongest correlation of a quantity with the rate of an arm. Its interval is as wide as
 /// chance makes it: it contains 0 if chance alone may explain the correlation.
-pub fn answer(
-    shown: &Shown<'_>,
-    points: &[Point<'_>],
-    arm: &str,
-    rate: &str,
-    quantities: &[String],
-) -> Found {
+pub fn answer(points: &[&PointResults<'_>], arm: &str, rate: &str, quantities: &[String]) -> Found {
     let mut rows = Vec::new();
     let mut measured = 0;
     for point in points {
-        let repeats = shown.repeats(point);
         let named = |found: &&ArmResult| found.arm == arm;
-        let of_point = repeats.values().filter_map(|result| {
+        let of_point = point.repeats.values().filter_map(|result| {
             let found = result.arms.iter().find(named)?;
             let of = |measure: &str| measures::of(measure, found, &result.cell);
             let values = quantities

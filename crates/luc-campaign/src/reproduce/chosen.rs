@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::published::{Claim, Published, Reported};
-use crate::file::{Block, Campaign, Value, Values, Where};
+use crate::file::{Campaign, Value, Values, Where};
 use crate::points;
 
 /// The campaign cut down to the points of these figures' claims; `None` if they need none. Cells
@@ -43,30 +43,18 @@ pub fn campaign(
             block.repeats_max = Some(published.quick.repeats);
         }
     }
-    let is_needed = |block: &Block| {
-        let name = block.name.get_ref();
-        let mut own = claims.iter().filter(|claim| claim.of.is_some());
-        let is_left_out = quick && published.quick.without.contains(name);
-        own.any(|claim| claim.block == *name) && !is_left_out
-    };
-    cut.blocks.retain(is_needed);
     let empty: BTreeSet<String> = cut
         .blocks
         .iter()
         .filter(|block| points::of_block(&cut, block).is_empty())
         .map(|block| block.name.get_ref().clone())
         .collect();
-    cut.blocks
-        .retain(|block| !empty.contains(block.name.get_ref()));
-    let names: BTreeSet<String> = cut
-        .blocks
-        .iter()
-        .map(|block| block.name.get_ref().clone())
-        .collect();
-    cut.tables
-        .retain(|table| names.contains(table.block.get_ref()));
-    cut.plots
-        .retain(|plot| names.contains(plot.block.get_ref()));
+    cut.keep(|block| {
+        let name = block.name.get_ref();
+        let mut own = claims.iter().filter(|claim| claim.of.is_some());
+        let is_left_out = quick && published.quick.without.contains(name) || empty.contains(name);
+        own.any(|claim| claim.block == *name) && !is_left_out
+    });
     (!cut.blocks.is_empty()).then_some(cut)
 }
 

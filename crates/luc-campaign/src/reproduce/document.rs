@@ -11,8 +11,7 @@ use super::published::{Claim, Published, Reported, Take, Unit};
 use super::sweep;
 use super::verdict::{Judged, Verdict, judge};
 use crate::file::{Campaign, Figure};
-use crate::points::Point;
-use crate::show::{self, Shown};
+use crate::show::{self, Number, Shown, grouped};
 use luc_stats::Interval;
 
 /// A figure with its answers.
@@ -58,26 +57,6 @@ pub struct Beside<'a> {
     pub arm: &'a str,
     pub ours: Option<Number>,
     pub at: String,
-}
-
-/// An interval in JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Number {
-    pub mean: f64,
-    pub low: Option<f64>,
-    pub high: Option<f64>,
-    pub repeats: usize,
-}
-
-impl From<Interval> for Number {
-    fn from(interval: Interval) -> Self {
-        Self {
-            mean: interval.mean,
-            low: interval.ends.map(|(low, _)| low),
-            high: interval.ends.map(|(_, high)| high),
-            repeats: interval.repeats,
-        }
-    }
 }
 
 /// A block's points with all figures that the claims of a document's figure use.
@@ -152,15 +131,10 @@ fn answered<'a>(published: &Published, claim: &'a Claim, shown: &Shown<'_>) -> A
 
 /// The points behind a figure's claims, block by block, with each figure once.
 fn sweeps(reported: &Reported, shown: &Shown<'_>) -> Vec<Sweep> {
-    let mut blocks: Vec<&str> = Vec::new();
-    for claim in reported.claims.iter().filter(|claim| claim.of.is_some()) {
-        if !blocks.contains(&claim.block.as_str()) {
-            blocks.push(&claim.block);
-        }
-    }
-    blocks
+    let claims = reported.claims.iter().filter(|claim| claim.of.is_some());
+    grouped(claims, |claim| claim.block.as_str())
         .into_iter()
-        .filter_map(|block| sweep_of(reported, block, shown))
+        .filter_map(|(block, _)| sweep_of(reported, block, shown))
         .collect()
 }
 
@@ -193,24 +167,20 @@ fn sweep_of(reported: &Reported, name: &str, shown: &Shown<'_>) -> Option<Sweep>
         .filter(|(_, values)| values.all().len() > 1)
         .map(|(name, _)| name.get_ref().as_str())
         .collect();
-    let is_claimed = |point: &Point<'_>| claims().any(|claim| point.fits(&claim.fits));
-    let points: Vec<Point<'_>> = shown
-        .points(name, &crate::file::Where::new())
-        .into_iter()
-        .filter(is_claimed)
-        .collect();
+    let mut points = shown.points(name, &crate::file::Where::new());
+    points.retain(|it| claims().any(|claim| it.point.fits(&claim.fits)));
     let mut rows = Vec::new();
-    for point in &points {
+    for results in &points {
         let known: Vec<Option<Interval>> = figures
             .iter()
-            .map(|figure| shown.figure(point, figure))
+            .map(|figure| shown.figure(results, figure))
             .collect();
         let Some(repeats) = known.iter().flatten().map(|known| known.repeats).max() else {
             continue;
         };
         let mut row: Vec<String> = factors
             .iter()
-            .map(|factor| point.value(factor).to_owned())
+            .map(|factor| results.point.value(factor).to_owned())
             .collect();
         row.extend(figures.iter().zip(known).map(|(figure, known)| {
             known.map_or_else(|| "-".to_owned(), |known| show::shown(figure, &known))
@@ -376,6 +346,7 @@ pub fn document(
     };
     Document {
         title: "The documents' figures compared with ours".to_owned(),
+        head: shown.map_or_else(Vec::new, Shown::head),
         intro: rules(published),
         sections: all.iter().map(section).collect(),
         verdict: tally_text(all),

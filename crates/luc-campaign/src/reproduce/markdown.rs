@@ -14,8 +14,9 @@ use super::found::{Ranked, Ranking};
 use super::published::{Claim, Published, Reported};
 use super::sweep;
 use super::verdict::{Verdict, judge};
+use crate::figures::PointResults;
 use crate::file::{Value, Values, Where};
-use crate::points::{self, Point};
+use crate::points::Point;
 use crate::show::Shown;
 
 /// The page, with the sweeps and a note on missing points.
@@ -50,8 +51,8 @@ pub fn markdown(published: &Published, all: &[Answered<'_>], shown: Option<&Show
 
 /// A note on missing points; empty if there are none.
 fn missing(shown: &Shown<'_>) -> String {
-    let points = points::all(shown.campaign);
-    let has_results = |point: &&Point<'_>| !shown.repeats(point).is_empty();
+    let points = shown.all();
+    let has_results = |it: &&PointResults<'_>| !it.repeats.is_empty();
     let measured = points.iter().filter(has_results).count();
     if measured == points.len() {
         return String::new();
@@ -94,14 +95,14 @@ fn by_machine(out: &mut String, published: &Published, all: &[Answered<'_>], sho
         let factors = MACHINE.map(|factor| point.value(factor).to_owned());
         (point.place() == "sim", factors)
     };
-    let machines: BTreeSet<_> = points::all(shown.campaign).iter().map(of).collect();
+    let machines: BTreeSet<_> = shown.all().iter().map(|it| of(&it.point)).collect();
     let ids: BTreeSet<&str> = all.iter().map(|figure| figure.id).collect();
     let figures = published.figures.iter();
     let row = |figure: &Reported, claim: &Claim| {
         let verdicts = machines.iter().map(|machine| {
             let fits = on(claim, &machine.1);
             let points = shown.points(&claim.block, &fits);
-            if !points.iter().any(|point| of(point) == *machine) {
+            if !points.iter().any(|it| of(&it.point) == *machine) {
                 return String::new();
             }
             let claim = Claim {

@@ -7,10 +7,10 @@ use luc_control::poles;
 use super::causes;
 use super::found::Found;
 use super::published::{Claim, Gains, Side, Take};
-use crate::file::{Block, Figure, Value};
-use crate::points::{self, Point};
+use crate::figures::PointResults;
+use crate::file::{Block, Figure, Value, Where};
+use crate::points::Point;
 use crate::show::Shown;
-use crate::wave::{self, Repeats};
 use luc_stats::{Interval, Prior, Variance};
 
 /// The factor that determines how far repeats spread.
@@ -26,7 +26,7 @@ pub fn answer(shown: &Shown<'_>, claim: &Claim) -> Found {
     };
     if !claim.causes.is_empty() {
         let points = shown.points(&claim.block, &claim.fits);
-        return causes::answer(shown, &points, &figure.arm, &figure.measure, &claim.causes);
+        return causes::answer(&points, &figure.arm, &figure.measure, &claim.causes);
     }
     figure_of(shown, claim, block, figure)
 }
@@ -90,7 +90,7 @@ struct Candidate<'a> {
 }
 
 enum Sample<'a> {
-    Figure(Repeats<'a>, &'a Figure),
+    Figure(&'a PointResults<'a>, &'a Figure),
     /// The share lost from the first to the second.
     Lost(Vec<f64>, Vec<f64>),
     /// The ratio of the second to the first.
@@ -103,7 +103,7 @@ enum Sample<'a> {
 impl Sample<'_> {
     fn interval(&self, confidence: f64, prior: &Prior) -> Option<Interval> {
         match self {
-            Self::Figure(repeats, figure) => wave::interval(repeats, figure, confidence, prior),
+            Self::Figure(results, figure) => results.interval(figure, confidence, prior),
             Self::Rise(from, to) => Interval::of_separate_ratio(to, from, confidence, prior),
             Self::More(from, to) => Interval::of_separate_difference(to, from, confidence, prior),
             Self::Spread(values) => Interval::of_spread(values, confidence),
@@ -126,37 +126,29 @@ fn figure_of<'a>(
     figure: &'a Figure,
 ) -> Found {
     let points = shown.points(&claim.block, &claim.fits);
-    let has_value = |point: &&Point<'_>| {
-        let repeats = shown.repeats(point);
-        wave::interval(&repeats, figure, 0.5, &Prior::NONE).is_some()
+    let of_points = points.len();
+    let has_value = |it: &&PointResults<'_>| it.interval(figure, 0.5, &Prior::NONE).is_some();
+    let measured: Vec<_> = points.into_iter().filter(has_value).collect();
+    let candidates = if claim.take.is_along() {
+        along(claim, block, figure, &measured)
+    } else {
+        let candidate = |results: &&'a PointResults<'a>| Candidate {
+            at: label(block, &results.point, None),
+            vcpus: results.point.value(VCPUS).to_owned(),
+            sample: match claim.take {
+                Take::Spread => Sample::Spread(values(results, figure)),
+                _ => Sample::Figure(results, figure),
+            },
+        };
+        measured.iter().map(candidate).collect()
     };
-    let measured: Vec<&Point<'_>> = points.iter().filter(has_value).collect();
-    let candidates = match claim.take {
-        Take::Spread => measured
-            .iter()
-            .map(|point| Candidate {
-                at: label(block, point, None),
-                vcpus: point.value(VCPUS).to_owned(),
-                sample: Sample::Spread(values(shown, point, figure)),
-            })
-            .collect(),
-        take if take.is_along() => along(shown, claim, block, figure, &measured),
-        _ => measured
-            .iter()
-            .map(|point| Candidate {
-                at: label(block, point, None),
-                vcpus: point.value(VCPUS).to_owned(),
-                sample: Sample::Figure(shown.repeats(point), figure),
-            })
-            .collect(),
-    };
-    let confidence = shown.campaign.stop_of(block).confidence;
-    let priors = priors(shown, claim, block, figure);
+    let confidence = shown.campaign.stop.confidence;
+    let priors = priors(shown, claim, figure);
     let found = extreme(claim, &candidates, confidence, &priors);
     Found {
         interval: found.map(|(_, interval)| interval),
         at: found.map_or_else(String::new, |(candidate, _)| candidate.at.clone()),
-        points: points.len(),
+        points: of_points,
         measured: measured.len(),
         ranking: None,
     }
@@ -164,21 +156,17 @@ fn figure_of<'a>(
 
 /// How far the figure's repeats spread, by the number of processors, over all of the block's
 /// points, not only the claim's. One processor repeats itself; several race.
-fn priors(
-    shown: &Shown<'_>,
-    claim: &Claim,
-    block: &Block,
-    figure: &Figure,
-) -> BTreeMap<String, Prior> {
+fn priors(shown: &Shown<'_>, claim: &Claim, figure: &Figure) -> BTreeMap<String, Prior> {
     let mut variances: BTreeMap<String, Vec<Variance>> = BTreeMap::new();
-    for point in points::of_block(shown.campaign, block) {
+    for results in shown.points(&claim.block, &Where::new()) {
         let along = claim.take.is_along();
         let values = if along {
-            values(shown, &point, figure)
+            values(results, figure)
         } else {
-            wave::values(&shown.repeats(&point), figure)
+            results.values(figure)
         };
-        let of = variances.entry(point.value(VCPUS).to_owned()).or_default();
+        let vcpus = results.point.value(VCPUS).to_owned();
+        let of = variances.entry(vcpus).or_default();
         let is_of_ratios = along && claim.take != Take::MoreEnds || figure.is_ratio();
         of.extend(if is_of_ratios {
             luc_stats::logs(&values).and_then(|logs| Variance::of_values(&logs))
@@ -228,11 +216,10 @@ fn extreme<'a>(
 
 /// Pairs of points that differ in `over` alone, the earlier value first.
 fn along<'a>(
-    shown: &'a Shown<'a>,
     claim: &Claim,
     block: &Block,
     figure: &Figure,
-    points: &[&Point<'_>],
+    points: &[&'a PointResults<'a>],
 ) -> Vec<Candidate<'a>> {
     let over = claim.over.as_deref().unwrap_or_default();
     let is_meant = |value: &&Value| {
@@ -259,8 +246,9 @@ fn along<'a>(
         names.all(|name| name == over || a.value(name) == b.value(name))
     };
     let mut candidates = Vec::new();
-    for from in points {
-        for to in points {
+    for first_results in points {
+        for last_results in points {
+            let (from, to) = (&first_results.point, &last_results.point);
             let (i, j) = (place(from), place(to));
             let is_wanted = match claim.take {
                 Take::Lost => i < j,
@@ -270,15 +258,14 @@ fn along<'a>(
             if !is_wanted || !same_group(from, to) {
                 continue;
             }
-            let (a, b) = (values(shown, from, figure), values(shown, to, figure));
-            let at = label(block, from, Some(over));
+            let (a, b) = (values(first_results, figure), values(last_results, figure));
             let step = format!("{over} {} to {}", from.value(over), to.value(over));
+            let mut at = label(block, from, Some(over));
+            if !at.is_empty() {
+                at += ", ";
+            }
             candidates.push(Candidate {
-                at: [at, step]
-                    .into_iter()
-                    .filter(|part| !part.is_empty())
-                    .collect::<Vec<_>>()
-                    .join(", "),
+                at: at + &step,
                 vcpus: from.value(VCPUS).to_owned(),
                 sample: match claim.take {
                     Take::RiseEnds => Sample::Rise(a, b),
@@ -292,19 +279,12 @@ fn along<'a>(
 }
 
 /// One arm's own values, one for each repeat.
-fn values(shown: &Shown<'_>, point: &Point<'_>, figure: &Figure) -> Vec<f64> {
-    let own = Figure {
-        to: None,
-        to_best_of: Vec::new(),
-        minus: None,
-        over: None,
-        ..figure.clone()
-    };
-    wave::values(&shown.repeats(point), &own)
+fn values(results: &PointResults<'_>, figure: &Figure) -> Vec<f64> {
+    results.values(&figure.alone(&figure.arm))
 }
 
 /// Describes a point by the factors that vary, except `but`.
-pub fn label(block: &Block, point: &Point<'_>, but: Option<&str>) -> String {
+fn label(block: &Block, point: &Point<'_>, but: Option<&str>) -> String {
     let varying = block
         .factors
         .iter()

@@ -1,64 +1,53 @@
 //! The charts of a report.
 
-use luc_report::show::document::{Chart, Line};
+use luc_report::show::document::{Chart, Line, Spot};
 
-use super::{Shown, unique};
+use super::{Shown, grouped, unique};
+use crate::figures::PointResults;
 use crate::file;
-use crate::points::Point;
 
 impl Shown<'_> {
     pub(super) fn charts(&self, plot: &file::Plot) -> Vec<Chart> {
-        let points = self.points(plot.block.get_ref(), &plot.fits);
-        let of = |point: &Point<'_>| -> Vec<String> {
-            plot.each
-                .iter()
-                .map(|factor| point.value(factor).to_owned())
+        let each = |it: &&PointResults<'_>| -> Vec<String> {
+            let factors = plot.each.iter();
+            factors
+                .map(|factor| format!("{factor} {}", it.point.value(factor)))
                 .collect()
         };
-        let mut each: Vec<Vec<String>> = Vec::new();
-        for point in &points {
-            let key = of(point);
-            if !each.contains(&key) {
-                each.push(key);
+        let points = self.points(plot.block.get_ref(), &plot.fits);
+        let chart = |(key, here): (Vec<String>, Vec<&PointResults<'_>>)| {
+            let x = unique(here.iter().map(|it| it.point.value(&plot.x)));
+            let title = std::iter::once(plot.title.clone()).chain(key);
+            Chart {
+                title: title.collect::<Vec<_>>().join(", "),
+                x_label: plot.x_label.clone().unwrap_or_else(|| plot.x.clone()),
+                y_label: plot.y_label.clone(),
+                lines: self.lines_over(plot, &here, &x),
+                x,
             }
-        }
-        each.into_iter()
-            .map(|key| {
-                let here: Vec<&Point<'_>> =
-                    points.iter().filter(|point| of(point) == key).collect();
-                let x = unique(here.iter().map(|point| point.value(&plot.x)));
-                let title = if key.is_empty() {
-                    plot.title.clone()
-                } else {
-                    format!("{}, {}", plot.title, key.join(", "))
-                };
-                Chart {
-                    title,
-                    x_label: plot.x_label.clone().unwrap_or_else(|| plot.x.clone()),
-                    y_label: plot.y_label.clone(),
-                    lines: self.lines(plot, &here, &x),
-                    x,
-                }
-            })
-            .collect()
+        };
+        grouped(points, each).into_iter().map(chart).collect()
     }
 
-    fn lines(&self, plot: &file::Plot, here: &[&Point<'_>], x: &[String]) -> Vec<Line> {
+    fn lines_over(&self, plot: &file::Plot, here: &[&PointResults<'_>], x: &[String]) -> Vec<Line> {
         let values = if plot.lines == "arm" {
             vec![String::new()]
         } else {
-            unique(here.iter().map(|point| point.value(&plot.lines)))
+            unique(here.iter().map(|it| it.point.value(&plot.lines)))
         };
         let mut lines = Vec::new();
         for value in &values {
             for figure in &plot.figures {
                 let at = |at: &String| {
-                    let fits = |point: &&&Point<'_>| {
-                        point.value(&plot.x) == at
-                            && (value.is_empty() || point.value(&plot.lines) == value)
+                    let fits = |it: &&&PointResults<'_>| {
+                        it.point.value(&plot.x) == at
+                            && (value.is_empty() || it.point.value(&plot.lines) == value)
                     };
-                    let point = here.iter().find(fits)?;
-                    Some(self.figure(point, figure)?.mean)
+                    let found = self.figure(here.iter().find(fits)?, figure)?;
+                    Some(Spot {
+                        y: found.mean,
+                        ends: found.ends,
+                    })
                 };
                 let name = match (value.as_str(), plot.figures.len()) {
                     ("", _) => figure.arm.clone(),
@@ -67,7 +56,7 @@ impl Shown<'_> {
                 };
                 lines.push(Line {
                     name,
-                    y: x.iter().map(at).collect(),
+                    spots: x.iter().map(at).collect(),
                 });
             }
         }

@@ -4,16 +4,23 @@ use luc_report::show::document::{Entry, Row, Section, Table, Tone};
 use luc_report::show::number;
 
 use super::tally::{Tally, judged};
-use super::{Shown, form, shown, unique};
+use super::{Shown, form, grouped, shown, unique};
 use crate::arms;
+use crate::figures::{self, PointResults};
 use crate::file::{self, Bound, Column, Figure, Over};
 use crate::places;
 use crate::points::{self, Point};
-use crate::wave;
 use luc_stats::Interval;
 
 /// Points that share a row of a table.
-pub(crate) type Together<'a> = Vec<Point<'a>>;
+pub(crate) type Together<'s, 'a> = Vec<&'s PointResults<'a>>;
+
+/// A line of a table: its factors, its arm if it has one, and the figures of the columns.
+pub(crate) struct Line<'t> {
+    pub factors: Vec<(String, String)>,
+    pub arm: Option<String>,
+    pub figures: Vec<(&'t Column, Figure, Option<Interval>)>,
+}
 
 impl<'a> Shown<'a> {
     pub(super) fn section(&self, table: &file::Table, tally: &mut Tally) -> Section {
@@ -33,111 +40,93 @@ impl<'a> Shown<'a> {
 
     /// The points of a table, grouped by the figure that they share: each is alone, unless the
     /// columns summarize many points.
-    pub(crate) fn together(&self, table: &file::Table) -> Vec<Together<'a>> {
+    fn together(&self, table: &file::Table) -> Vec<Together<'_, 'a>> {
         let points = self.points(table.block.get_ref(), &table.fits);
         if !table.is_over_points() {
             return points.into_iter().map(|point| vec![point]).collect();
         }
-        let factors = || table.rows.iter().chain(&table.across);
-        let same = |a: &Point<'_>, b: &Point<'_>| {
-            let mut factors = factors();
-            factors.all(|factor| a.value(factor) == b.value(factor))
-        };
-        let mut all: Vec<Together<'a>> = Vec::new();
-        for point in points {
-            match all.iter_mut().find(|others| same(&others[0], &point)) {
-                Some(others) => others.push(point),
-                None => all.push(vec![point]),
-            }
-        }
+        let mut all = grouped(points, |it| values(&it.point, table.factors()));
         // Drawn points come with their values in any order.
         if let Some(block) = self.campaign.block(table.block.get_ref()) {
-            all.sort_by_cached_key(|points| {
-                let place = |factor: &String| {
+            all.sort_by_cached_key(|(own, _)| {
+                let place = |(factor, own): (&String, &String)| {
                     let mut values = points::values_of(block, factor);
-                    values.position(|value| value == points[0].value(factor))
+                    values.position(|value| value == own)
                 };
-                factors().map(place).collect::<Vec<_>>()
+                table.factors().zip(own).map(place).collect::<Vec<_>>()
             });
         }
-        all
+        all.into_iter().map(|(_, points)| points).collect()
+    }
+
+    /// The lines of a table, in their order.
+    pub(crate) fn lines<'t>(&self, table: &'t file::Table) -> Vec<Line<'t>> {
+        let arms = self.row_arms(table);
+        let mut lines = Vec::new();
+        for points in self.together(table) {
+            for arm in &arms {
+                let figures = table.columns.iter().map(|column| {
+                    let figure = column.figure(arm.as_deref().unwrap_or_default());
+                    let found = self.figure_over(&points, column, &figure);
+                    (column, figure, found)
+                });
+                let own = values(&points[0].point, table.factors());
+                lines.push(Line {
+                    factors: table.factors().cloned().zip(own).collect(),
+                    arm: arm.clone(),
+                    figures: figures.collect(),
+                });
+            }
+        }
+        lines
     }
 
     /// Rows of a table, in groups that share all but their last left entry.
     fn groups(&self, table: &file::Table, tally: &mut Tally) -> Vec<Vec<Row<String>>> {
         let together = self.together(table);
-        let points: Vec<&Point<'_>> = together
-            .iter()
-            .filter_map(|points| points.first())
-            .collect();
         let across: Vec<Option<String>> = match &table.across {
             None => vec![None],
             Some(factor) => {
-                let values = unique(points.iter().map(|point| point.value(factor)));
-                values.into_iter().map(Some).collect()
+                let points = together.iter().map(|points| points[0].point.value(factor));
+                unique(points).into_iter().map(Some).collect()
             }
         };
-        let key = |point: &Point<'_>| -> Vec<String> {
-            table
-                .rows
-                .iter()
-                .map(|factor| point.value(factor).to_owned())
-                .collect()
-        };
-        let mut keys: Vec<Vec<String>> = Vec::new();
-        for point in &points {
-            let key = key(point);
-            if !keys.contains(&key) {
-                keys.push(key);
-            }
-        }
         let arms = self.row_arms(table);
-        let mut groups: Vec<(Vec<String>, Vec<Row<String>>)> = Vec::new();
-        for own in keys {
-            let is_own = |points: &&Together<'_>| points.first().is_some_and(|it| key(it) == own);
-            let same: Vec<&Together<'_>> = together.iter().filter(is_own).collect();
-            let mut left = own.clone();
+        let mut rows: Vec<(Vec<String>, Row<String>)> = Vec::new();
+        let same_row = |points: &Together<'_, '_>| values(&points[0].point, table.rows.iter());
+        for (own, same) in grouped(together, same_row) {
             for arm in &arms {
-                left.truncate(own.len());
-                left.extend(arm.as_deref().map(|arm| self.arm_shown(arm)));
-                let mut row: Row<String> = Vec::new();
-                let headings = table.rows.iter().chain(&table.arms);
-                row.extend(
-                    headings
-                        .zip(&left)
-                        .map(|(name, value)| (name.clone(), Entry::new(value.clone()))),
-                );
-                let mut known = false;
+                let arm_shown = arm.as_deref().map(|arm| self.arm_shown(arm));
+                let left: Vec<String> = own.iter().cloned().chain(arm_shown).collect();
+                let headings = table.rows.iter().chain(&table.arms).cloned();
+                let mut row: Row<String> =
+                    headings.zip(left.iter().cloned().map(Entry::new)).collect();
+                let mut is_known = false;
                 for at in &across {
-                    let is_here = |points: &&&Together<'_>| match (&table.across, at) {
-                        (Some(factor), Some(value)) => points[0].value(factor) == value,
+                    let is_here = |points: &&Together<'_, '_>| match (&table.across, at) {
+                        (Some(factor), Some(value)) => points[0].point.value(factor) == value,
                         _ => true,
                     };
-                    let here = same
-                        .iter()
-                        .find(is_here)
-                        .map_or(&[] as &[_], |it| it.as_slice());
+                    let here = same.iter().find(is_here).map_or(&[][..], Vec::as_slice);
                     for column in &table.columns {
                         let heading = match at {
                             Some(value) => format!("{} {value}", column.heading),
                             None => column.heading.clone(),
                         };
                         let entries = self.entries(table, column, here, arm.as_deref(), tally);
-                        known |= entries.iter().any(|entry| *entry != Entry::none());
+                        is_known |= entries.iter().any(|entry| *entry != Entry::none());
                         row.extend([heading, String::new()].into_iter().zip(entries));
                     }
                 }
-                if !known {
-                    continue;
-                }
-                let group = left[..left.len().saturating_sub(1)].to_vec();
-                match groups.iter_mut().find(|(other, _)| *other == group) {
-                    Some((_, rows)) => rows.push(row),
-                    None => groups.push((group, vec![row])),
+                if is_known {
+                    rows.push((left[..left.len().saturating_sub(1)].to_vec(), row));
                 }
             }
         }
-        groups.into_iter().map(|(_, rows)| rows).collect()
+        let groups = grouped(rows, |(group, _)| group.clone()).into_iter();
+        let bare =
+            |(_, rows): (_, Vec<(_, Row<String>)>)| rows.into_iter().map(|(_, row)| row).collect();
+        groups.map(bare).collect()
     }
 
     fn arm_shown(&self, name: &str) -> String {
@@ -146,7 +135,7 @@ impl<'a> Shown<'a> {
     }
 
     /// The arms that have rows of their own; a single `None` if none has.
-    pub(crate) fn row_arms(&self, table: &file::Table) -> Vec<Option<String>> {
+    fn row_arms(&self, table: &file::Table) -> Vec<Option<String>> {
         let block = self
             .campaign
             .block(table.block.get_ref())
@@ -166,7 +155,7 @@ impl<'a> Shown<'a> {
         &self,
         table: &file::Table,
         column: &Column,
-        points: &[Point<'_>],
+        points: &[&PointResults<'_>],
         arm: Option<&str>,
         tally: &mut Tally,
     ) -> Vec<Entry> {
@@ -179,16 +168,16 @@ impl<'a> Shown<'a> {
         };
         let mut entries = vec![Entry::of(found, text)];
         if table.judges(column) {
-            let bound = points.first().map(|point| bound(table, column, point));
+            let bound = points.first().map(|it| bound(table, column, &it.point));
             entries.push(judged(bound.unwrap_or_default(), found, tally));
         }
         entries
     }
 
     /// A column's figure over the points of its row.
-    pub(crate) fn figure_over(
+    fn figure_over(
         &self,
-        points: &[Point<'_>],
+        points: &[&PointResults<'_>],
         column: &Column,
         figure: &Figure,
     ) -> Option<Interval> {
@@ -214,77 +203,75 @@ impl<'a> Shown<'a> {
         };
         let figure = deciding.figure("");
         let mut known = Vec::new();
-        for point in self.points(table.block.get_ref(), &table.fits) {
-            let Some(found) = self.figure(&point, &figure) else {
+        for results in self.points(table.block.get_ref(), &table.fits) {
+            let Some(found) = self.figure(results, &figure) else {
                 continue;
             };
-            let bound = bound(table, deciding, &point);
-            let factors = table.rows.iter();
-            let mut row: Row<String> = factors
-                .map(|factor| (factor.clone(), Entry::new(point.value(factor))))
-                .collect();
+            let bound = bound(table, deciding, &results.point);
+            let own = values(&results.point, table.rows.iter()).into_iter();
+            let factors = table.rows.iter().cloned();
+            let mut row: Row<String> = factors.zip(own.map(Entry::new)).collect();
             for column in &table.columns {
-                let here = std::slice::from_ref(&point);
-                let entries = self.entries(table, column, here, None, tally);
+                let entries = self.entries(table, column, &[results], None, tally);
                 let headings = [column.heading.clone(), String::new()];
                 row.extend(headings.into_iter().zip(entries));
             }
-            known.push((excess(bound, found.mean), bound, point, row));
+            known.push((excess(bound, found.mean), bound, results, row));
         }
         known.sort_by(|a, b| b.0.total_cmp(&a.0));
         known.truncate(most);
         let mut commands = Vec::new();
-        for (excess, bound, point, _) in &known {
+        for (excess, bound, results, _) in &known {
             if *excess > 1.0 {
-                commands.extend(self.again(table, &figure, *bound, point));
+                commands.extend(again(table, &figure, *bound, results));
             }
         }
         let rows = known.into_iter().map(|(_, _, _, row)| row).collect();
         (vec![rows], commands)
     }
+}
 
-    /// The commands that measure a figure's arms again, in the repeat that is furthest beyond the
-    /// bound, after a line that names the point. Empty if the place has no such commands.
-    fn again(
-        &self,
-        table: &file::Table,
-        figure: &Figure,
-        bound: Bound,
-        point: &Point<'_>,
-    ) -> Vec<String> {
-        let repeats = self.repeats(point);
-        let figure = wave::against_best(&repeats, figure);
-        let value = |result| wave::value(result, &figure);
-        let by_excess = repeats
-            .iter()
-            .filter_map(|(repeat, result)| Some((excess(bound, value(result)?), *repeat)));
-        let Some((_, repeat)) = by_excess.max_by(|a, b| a.0.total_cmp(&b.0)) else {
-            return Vec::new();
-        };
-        let cell = point.cell(repeat);
-        let names = [figure.to.as_ref(), figure.minus.as_ref(), Some(&figure.arm)];
-        let arms: Vec<_> = names
-            .into_iter()
-            .flatten()
-            .filter_map(|name| cell.arms.iter().find(|arm| arm.name == *name))
-            .collect();
-        let place = places::find(&cell.place);
-        let commands: Vec<String> = arms
-            .iter()
-            .filter_map(|arm| place?.command(&cell, arm))
-            .collect();
-        if commands.is_empty() {
-            return commands;
-        }
-        let values: Vec<&str> = table
-            .rows
-            .iter()
-            .map(|factor| point.value(factor))
-            .collect();
-        let names: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
-        let heading = format!("# {}: {}", values.join(" "), names.join(", then "));
-        std::iter::once(heading).chain(commands).collect()
+/// The values of factors at a point.
+fn values<'f>(point: &Point<'_>, factors: impl Iterator<Item = &'f String>) -> Vec<String> {
+    factors
+        .map(|factor| point.value(factor).to_owned())
+        .collect()
+}
+
+/// The commands that measure a figure's arms again, in the repeat that is furthest beyond the
+/// bound, after a line that names the point. Empty if the place has no such commands.
+fn again(
+    table: &file::Table,
+    figure: &Figure,
+    bound: Bound,
+    results: &PointResults<'_>,
+) -> Vec<String> {
+    let figure = results.against_best(figure);
+    let by_excess = results.repeats.iter().filter_map(|(repeat, result)| {
+        Some((excess(bound, figures::value(result, &figure)?), *repeat))
+    });
+    let Some((_, repeat)) = by_excess.max_by(|a, b| a.0.total_cmp(&b.0)) else {
+        return Vec::new();
+    };
+    let cell = results.point.cell(repeat);
+    let names = [figure.to.as_ref(), figure.minus.as_ref(), Some(&figure.arm)];
+    let arms: Vec<_> = names
+        .into_iter()
+        .flatten()
+        .filter_map(|name| cell.arms.iter().find(|arm| arm.name == *name))
+        .collect();
+    let place = places::find(&cell.place);
+    let commands: Vec<String> = arms
+        .iter()
+        .filter_map(|arm| place?.command(&cell, arm))
+        .collect();
+    if commands.is_empty() {
+        return commands;
     }
+    let at = values(&results.point, table.rows.iter()).join(" ");
+    let names: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
+    let heading = format!("# {at}: {}", names.join(", then "));
+    std::iter::once(heading).chain(commands).collect()
 }
 
 /// Summarizes many points by one number. Its interval is that number of their lower and of their
@@ -343,15 +330,12 @@ const REASON_CHARS: usize = 80;
 
 /// A section that counts failed cells by reason.
 pub(super) fn failures<'r>(reasons: impl Iterator<Item = &'r str>) -> Option<Section> {
-    let mut counts: Vec<(String, usize)> = Vec::new();
-    for reason in reasons {
+    let short = |reason: &&str| -> String {
         let line = reason.lines().next().unwrap_or_default();
-        let short: String = line.chars().take(REASON_CHARS).collect();
-        match counts.iter_mut().find(|(known, _)| *known == short) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((short, 1)),
-        }
-    }
+        line.chars().take(REASON_CHARS).collect()
+    };
+    let groups = grouped(reasons, short).into_iter();
+    let mut counts: Vec<(String, usize)> = groups.map(|(why, all)| (why, all.len())).collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let all: usize = counts.iter().map(|(_, count)| count).sum();
     let left_out = counts.len().saturating_sub(REASONS_MAX);

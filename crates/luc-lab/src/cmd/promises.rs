@@ -161,8 +161,7 @@ impl Verb for WorkArgs {
         let failed = |error: WorkError| work_failed(&self.dir, &error);
         if let Some(rank) = self.rank {
             let done = work_rank(&plan, rank).map_err(failed)?;
-            write!(context.out, "{}", done.to_lines())?;
-            return Ok(());
+            return context.print_json(&done);
         }
         let done = work(&plan, &|rank| again(&plan, rank)).map_err(failed)?;
         if self.json {

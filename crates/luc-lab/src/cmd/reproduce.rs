@@ -161,23 +161,17 @@ impl Args {
         context: &mut Context,
     ) -> Result<(), Failure> {
         let all = Published::builtin();
-        let report = document::document(all, answers, shown);
-        let page = match store {
-            Some(store) => {
-                store
-                    .write("reproduce.txt", text::render(&report, false).as_bytes())
-                    .or_failure()?;
-                Some(
-                    store
-                        .write(
-                            "reproduce.html",
-                            html::render(&report).or_failure()?.as_bytes(),
-                        )
-                        .or_failure()?,
-                )
-            }
-            None => None,
-        };
+        let mut report = document::document(all, answers, shown);
+        report.head.push(campaign::command_line());
+        let page = store.map(|store| -> Result<PathBuf, Failure> {
+            let plain = text::render(&report, false);
+            let page = html::render(&report);
+            store
+                .write("reproduce.txt", plain.as_bytes())
+                .or_failure()?;
+            store.write("reproduce.html", page.as_bytes()).or_failure()
+        });
+        let page = page.transpose()?;
         if let Some(path) = &self.markdown {
             let page = markdown::markdown(all, answers, shown);
             write(path, &page)?;

@@ -4,6 +4,8 @@
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
     pub title: String,
+    /// When, where and by which command it was made: the line below the page's title.
+    pub head: Vec<String>,
     /// Introduction in a few sentences.
     pub intro: String,
     /// In reading order.
@@ -140,18 +142,23 @@ pub struct Chart {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     pub name: String,
-    /// One value per position; `None` where nothing was measured.
-    pub y: Vec<Option<f64>>,
+    /// One per position; `None` where nothing was measured.
+    pub spots: Vec<Option<Spot>>,
 }
 
-impl Document {
-    /// The first chart, if there is one.
-    pub fn first_chart(&self) -> Option<&Chart> {
-        self.sections.iter().flat_map(Section::all_charts).next()
-    }
+/// A value of a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spot {
+    pub y: f64,
+    /// Ends of its interval, if that is known.
+    pub ends: Option<(f64, f64)>,
 }
 
 impl Section {
+    pub fn has_charts(&self) -> bool {
+        self.all_charts().next().is_some()
+    }
+
     /// Every chart of the page, in order.
     pub fn all_charts(&self) -> impl Iterator<Item = &Chart> {
         self.charts.iter().chain(&self.page_charts)
@@ -161,13 +168,28 @@ impl Section {
 impl Chart {
     /// Whether a line has two points.
     pub fn has_a_line(&self) -> bool {
-        let points = |line: &Line| line.y.iter().flatten().count();
-        self.lines.iter().any(|line| points(line) > 1)
+        let spots = |line: &Line| line.spots.iter().flatten().count();
+        self.lines.iter().any(|line| spots(line) > 1)
+    }
+
+    /// The end of the axis: the largest value, or the largest end of an interval unless that is
+    /// far away.
+    pub fn highest(&self) -> f64 {
+        let most = self.y_max();
+        let spots = self
+            .lines
+            .iter()
+            .flat_map(|line| line.spots.iter().flatten());
+        let ends = spots.filter_map(|spot| Some(spot.ends?.1));
+        ends.fold(most, f64::max).min(2.0 * most)
     }
 
     /// The largest value; 0 if there is none.
     pub fn y_max(&self) -> f64 {
-        let values = self.lines.iter().flat_map(|line| line.y.iter().flatten());
-        values.copied().fold(0.0, f64::max)
+        let spots = self
+            .lines
+            .iter()
+            .flat_map(|line| line.spots.iter().flatten());
+        spots.map(|spot| spot.y).fold(0.0, f64::max)
     }
 }

@@ -2,32 +2,26 @@
 
 use std::fmt::Write;
 
-use super::document::{Chart, Document, Section, Table, Tone};
-use super::svg;
-use crate::error::Result;
+use super::document::{Document, Section, Table, Tone};
+use super::svg::{self, DARK, LIGHT};
 
 const STYLE: &str = "
-:root { color-scheme: light dark; --paper: #fff; --ink: #1c2024; --soft: #5b6470; --grid: #dfe3e8;
-  --good: #1a7f37; --bad: #c62828; --band: #f4f6f8;
-  --line0: #c2410c; --line1: #0b6bcb; --line2: #6d28d9; --line3: #0f766e; --line4: #a16207; }
-@media (prefers-color-scheme: dark) { :root { --paper: #15181c; --ink: #e6e8eb; --soft: #9aa4b0;
-  --grid: #333a42; --good: #5cc879; --bad: #ff7b72; --band: #1d2127;
-  --line0: #ff9d5c; --line1: #6cb6ff; --line2: #c4a7ff; --line3: #5fd3c4; --line4: #e3b341; } }
 body { margin: 0 auto; max-width: 70rem; padding: 1.5rem; background: var(--paper);
   color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.6rem; margin: 0 0 .5rem; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .3rem; }
 p { max-width: 48rem; margin: .4rem 0; } .note { color: var(--soft); }
-.verdict { border-left: 4px solid var(--line1); padding: 0 0 0 .8rem; margin: .3rem 0;
-  font-size: 1.1rem; }
+.verdict { border-left: 4px solid var(--line1); padding: .15rem 0 .15rem .8rem; margin: 0;
+  font-size: 1.1rem; } .verdict + .charts { margin-top: 1.2rem; }
 footer { border-top: 1px solid var(--grid); margin-top: 2.5rem; padding-top: .5rem;
   color: var(--soft); }
 footer p { overflow-wrap: anywhere; }
-.charts { display: flex; flex-wrap: wrap; gap: 1rem; margin: .8rem 0; }
-figure { margin: 0; flex: 1 1 26rem; max-width: 34rem; } figcaption { font-weight: 600; }
-figure svg { width: 100%; height: auto; display: block; }
+.charts { display: flex; flex-wrap: wrap; gap: 1rem 2.5rem; margin: .8rem 0; }
+figure { margin: 0; flex: 1 1 26rem; min-width: 0; } figcaption { font-weight: 600; }
+figure > svg { display: block; font-size: .85rem; fill: var(--ink); overflow: visible; }
 .scroll { overflow-x: auto; margin: .8rem 0; }
 table { border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .22rem .7rem; text-align: right; white-space: nowrap; }
+th, td { padding: .22rem .7rem; text-align: right; }
+.ends { display: inline-block; white-space: nowrap; color: var(--soft); font-weight: 400; }
 th { border-bottom: 2px solid var(--grid); font-weight: 600; vertical-align: bottom; }
 th.l, td.l { text-align: left; } tbody { border-bottom: 1px solid var(--grid); }
 tbody tr:hover { background: var(--band); }
@@ -47,53 +41,44 @@ tbody tr:hover { background: var(--band); }
 ";
 
 /// The whole page.
-///
-/// # Errors
-/// When a chart cannot be drawn.
-pub fn render(document: &Document) -> Result<String> {
+pub fn render(document: &Document) -> String {
     let title = escape(&document.title);
     let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
+         <title>{title}</title>\n<style>:root {{ color-scheme: light dark; {LIGHT} }}\n\
+         @media (prefers-color-scheme: dark) {{ :root {{ {DARK} }} }}{STYLE}</style>\n\
+         </head>\n<body>\n<h1>{title}</h1>\n"
     );
+    paragraphs(&mut out, &document.head.join(" \u{b7} "), " class=\"note\"");
     // A reader sees the outcome without scrolling; the conditions come after it.
     let top = match document.lead.as_slice() {
         [] => document.verdict.clone(),
         sentences => sentences.join("\n"),
     };
     paragraphs(&mut out, &top, " class=\"verdict\"");
-    let first = document.first_chart();
-    if let Some(chart) = first {
-        figure(&mut out, chart)?;
+    let first = document.sections.iter().position(Section::has_charts);
+    if let Some(first) = first {
+        charts(&mut out, &document.sections[first]);
     }
     paragraphs(&mut out, &document.intro, " class=\"note\"");
-    for section in &document.sections {
-        self::section(&mut out, section, first)?;
+    for (index, section) in document.sections.iter().enumerate() {
+        self::section(&mut out, section, first == Some(index));
     }
     if !document.foot.is_empty() {
         out.push_str("<footer>\n");
         paragraphs(&mut out, &document.foot.join("\n"), "");
         out.push_str("</footer>\n");
     }
-    out.push_str("</body>\n</html>\n");
-    Ok(out)
+    out + "</body>\n</html>\n"
 }
 
-/// A section, without the chart `above`, which the top of the page shows.
-fn section(out: &mut String, section: &Section, above: Option<&Chart>) -> Result<()> {
+/// A section, without its charts if the top of the page shows them.
+fn section(out: &mut String, section: &Section, is_above: bool) {
     let _ = writeln!(out, "<section>\n<h2>{}</h2>", escape(&section.title));
     paragraphs(out, &section.note, " class=\"note\"");
-    let mut charts = section
-        .all_charts()
-        .filter(|chart| !above.is_some_and(|above| std::ptr::eq(*chart, above)))
-        .peekable();
-    if charts.peek().is_some() {
-        out.push_str("<div class=\"charts\">\n");
-        for chart in charts {
-            figure(out, chart)?;
-        }
-        out.push_str("</div>\n");
+    if !is_above && section.has_charts() {
+        charts(out, section);
     }
     if !section.table.groups.is_empty() {
         table(out, &section.table);
@@ -103,17 +88,18 @@ fn section(out: &mut String, section: &Section, above: Option<&Chart>) -> Result
         let _ = writeln!(out, "<pre class=\"scroll\">{lines}</pre>");
     }
     out.push_str("</section>\n");
-    Ok(())
 }
 
-fn figure(out: &mut String, chart: &Chart) -> Result<()> {
-    let caption = escape(&chart.title);
-    let drawing = svg::render(chart)?;
-    let _ = writeln!(
-        out,
-        "<figure><figcaption>{caption}</figcaption>\n{drawing}\n</figure>"
-    );
-    Ok(())
+fn charts(out: &mut String, section: &Section) {
+    out.push_str("<div class=\"charts\">\n");
+    for chart in section.all_charts() {
+        let (caption, drawing) = (escape(&chart.title), svg::render(chart));
+        let _ = writeln!(
+            out,
+            "<figure><figcaption>{caption}</figcaption>\n{drawing}\n</figure>"
+        );
+    }
+    out.push_str("</div>\n");
 }
 
 fn table(out: &mut String, table: &Table) {
@@ -141,7 +127,12 @@ fn table(out: &mut String, table: &Table) {
                     Tone::Good => " good",
                     Tone::Bad => " bad",
                 };
-                let text = escape(&entry.text);
+                let mut text = escape(&entry.text);
+                // A narrow column has the interval below the figure.
+                if let Some((figure, ends)) = text.split_once(" (").filter(|_| column >= table.left)
+                {
+                    text = format!("{figure} <span class=\"ends\">({ends}</span>");
+                }
                 let name = match table.headings[column].as_str() {
                     "" => String::new(),
                     name => format!(" data-name=\"{}\"", escape(name)),
@@ -162,7 +153,7 @@ fn paragraphs(out: &mut String, text: &str, class: &str) {
     }
 }
 
-fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

@@ -1,148 +1,159 @@
-//! Charts as SVG that follows the page's colours.
-//!
-//! The plotting library knows only fixed colours. Each part of a chart gets a colour of its own
-//! that nothing else uses, and in the finished drawing these stand-ins become CSS variables, so
-//! that one drawing serves a light and a dark page.
+//! Charts as SVG. Positions across are shares of the width, so that a chart is as wide as its page
+//! while its text keeps the page's font; heights are pixels. Colours are CSS variables of the page.
 
-use std::error::Error;
+use std::fmt::Write as _;
 
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-
-use super::document::Chart;
+use super::document::{Chart, Spot};
+use super::html::escape;
+use super::number;
 use super::text::{axis, nice_top};
-use crate::error::{ReportError, Result};
 
-/// Size of a drawing, pixels: that of a phone's screen, where it is not scaled and its text can be
-/// read; a larger screen scales it up.
-const SIZE: (u32, u32) = (380, 260);
-/// Room for the values beside the vertical axis, pixels.
-const VALUES_WIDTH: u32 = 54;
-const MARGIN: u32 = 6;
-/// Size of the text as the library counts it; 13 pixels.
-const TEXT: u32 = 16;
-/// Width of a character of a name at the size of the text, pixels.
-const CHARACTER_WIDTH: f64 = 7.5;
-/// Least distance between two names at the lines' ends, pixels.
-const NAME_GAP: i32 = 16;
+/// Colours of a light and of a dark page.
+pub const LIGHT: &str = "--paper: #fff; --ink: #1c2024; --soft: #5b6470; --grid: #dfe3e8; \
+    --good: #1a7f37; --bad: #c62828; --band: #f4f6f8; \
+    --line0: #c2410c; --line1: #0b6bcb; --line2: #6d28d9; --line3: #0f766e; --line4: #a16207;";
+pub const DARK: &str = "--paper: #15181c; --ink: #e6e8eb; --soft: #9aa4b0; --grid: #333a42; \
+    --good: #5cc879; --bad: #ff7b72; --band: #1d2127; \
+    --line0: #ff9d5c; --line1: #6cb6ff; --line2: #c4a7ff; --line3: #5fd3c4; --line4: #e3b341;";
+/// Number of colours of lines.
+const COLOURS: usize = 5;
 
-const INK: RGBColor = RGBColor(1, 1, 1);
-const GRID: RGBColor = RGBColor(2, 2, 2);
-const LINES: [RGBColor; 5] = [
-    RGBColor(3, 0, 0),
-    RGBColor(3, 0, 1),
-    RGBColor(3, 0, 2),
-    RGBColor(3, 0, 3),
-    RGBColor(3, 0, 4),
-];
+/// Heights of the whole drawing, above its field and of its field, pixels.
+const HEIGHT: f64 = 330.0;
+const ABOVE: f64 = 60.0;
+const FIELD: f64 = 220.0;
+/// Positions of the first and last value, percent of the width; the axis's labels come before.
+const ACROSS: (f64, f64) = (12.0, 97.0);
+/// Width of a drawing in a file of its own, pixels.
+const FILE_WIDTH: u32 = 760;
+/// How far intervals at one position stand apart, pixels.
+const APART: f64 = 5.0;
 
-/// Draws a chart; its colours are the CSS variables `--ink`, `--grid` and `--line0` to `--line4`.
-///
-/// # Errors
-/// When the drawing library fails.
-pub fn render(chart: &Chart) -> Result<String> {
-    let mut svg = String::new();
-    draw(chart, &mut svg).map_err(|why| ReportError::Chart {
-        title: chart.title.clone(),
-        why: why.to_string(),
-    })?;
-    Ok(themed(svg))
+/// A chart for the page.
+pub fn render(chart: &Chart) -> String {
+    drawing(chart, "width=\"100%\"", "")
 }
 
-fn themed(mut svg: String) -> String {
-    let lines = LINES
-        .iter()
-        .enumerate()
-        .map(|(i, c)| (c, format!("var(--line{i})")));
-    let parts = [
-        (&INK, "var(--ink)".to_owned()),
-        (&GRID, "var(--grid)".to_owned()),
-    ];
-    for (RGBColor(r, g, b), variable) in parts.into_iter().chain(lines) {
-        svg = svg.replace(&format!("#{r:02X}{g:02X}{b:02X}"), &variable);
-    }
-    // A view box instead of a size lets the page scale it.
-    let (width, height) = SIZE;
-    svg.replacen(
-        &format!("width=\"{width}\" height=\"{height}\" "),
-        "role=\"img\" ",
-        1,
-    )
+/// A chart as a file of its own, with these colours.
+pub fn file(chart: &Chart, colours: &str) -> String {
+    let size = format!("xmlns=\"http://www.w3.org/2000/svg\" width=\"{FILE_WIDTH}\"");
+    let style = format!(
+        "<style>svg {{ {colours} font: 14px system-ui, sans-serif; fill: var(--ink); \
+         background: var(--paper); }}</style>\n"
+    );
+    drawing(chart, &size, &style)
 }
 
-/// Room to the left of the first position, in positions.
-const BEFORE: f64 = 0.2;
-
-/// Room for the longest name to the right of the last position, in positions.
-fn name_room(chart: &Chart) -> f64 {
-    let longest = chart.lines.iter().map(|line| line.name.chars().count());
-    // The names start a circle's width after the last circle.
-    let needed = (longest.max().unwrap_or(0) as f64 + 2.0) * CHARACTER_WIDTH;
-    let width = f64::from(SIZE.0 - 2 * MARGIN - VALUES_WIDTH);
-    let positions = chart.x.len().saturating_sub(1) as f64 + BEFORE;
-    // A long name may not take more than half of the field.
-    let needed = needed.min(width / 2.0);
-    needed * positions / (width - needed)
+fn drawing(chart: &Chart, size: &str, style: &str) -> String {
+    let top = nice_top(chart.highest());
+    let y = |value: f64| ABOVE + FIELD * (1.0 - (value / top).clamp(0.0, 1.0));
+    let last = chart.x.len().saturating_sub(1).max(1) as f64;
+    let x = |position: usize| {
+        let share = position as f64 / last;
+        format!("{:.2}%", ACROSS.0 + (ACROSS.1 - ACROSS.0) * share)
+    };
+    let soft = "fill=\"var(--soft)\"";
+    let label = escape(&format!("{}: {}", chart.title, chart.y_label));
+    // Writing to a String cannot fail, here and below.
+    let mut out = format!(
+        "<svg {size} height=\"{HEIGHT}\" role=\"img\" aria-label=\"{label}\">\n{style}\
+         <text y=\"16\" {soft}>{}</text>\n<text y=\"38\">",
+        escape(&chart.y_label)
+    );
+    for (index, line) in chart.lines.iter().enumerate() {
+        let (colour, name) = (index % COLOURS, escape(&line.name));
+        let _ = write!(
+            out,
+            "<tspan fill=\"var(--line{colour})\">\u{25cf} {name}\u{2003}</tspan>"
+        );
+    }
+    out.push_str("</text>\n");
+    for step in ticks(top) {
+        let height = y(step);
+        let _ = writeln!(
+            out,
+            "<line x2=\"100%\" y1=\"{height}\" y2=\"{height}\" stroke=\"var(--grid)\"/>\
+             <text y=\"{}\" {soft}>{}</text>",
+            height - 4.0,
+            axis(step)
+        );
+    }
+    for (position, name) in chart.x.iter().enumerate() {
+        let _ = writeln!(
+            out,
+            "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+            x(position),
+            ABOVE + FIELD + 20.0,
+            escape(name)
+        );
+    }
+    let _ = writeln!(
+        out,
+        "<text x=\"50%\" y=\"{}\" text-anchor=\"middle\" {soft}>{}</text>",
+        ABOVE + FIELD + 42.0,
+        escape(&chart.x_label)
+    );
+    let spots = || {
+        chart
+            .lines
+            .iter()
+            .flat_map(|line| line.spots.iter().flatten())
+    };
+    let has_intervals = spots().any(|spot| spot.ends.is_some());
+    for (index, line) in chart.lines.iter().enumerate() {
+        let aside = index as f64 - (chart.lines.len() - 1) as f64 / 2.0;
+        let aside = if has_intervals { aside * APART } else { 0.0 };
+        let _ = writeln!(
+            out,
+            "<g transform=\"translate({aside})\" style=\"--line: var(--line{})\" \
+             fill=\"var(--line)\" stroke=\"var(--line)\">",
+            index % COLOURS
+        );
+        for (position, pair) in line.spots.windows(2).enumerate() {
+            if let [Some(from), Some(to)] = pair {
+                let (x1, x2) = (x(position), x(position + 1));
+                let (y1, y2) = (y(from.y), y(to.y));
+                let _ = writeln!(
+                    out,
+                    "<line x1=\"{x1}\" y1=\"{y1:.1}\" x2=\"{x2}\" y2=\"{y2:.1}\" \
+                     stroke-width=\"2\"/>"
+                );
+            }
+        }
+        for (position, spot) in line.spots.iter().enumerate() {
+            if let Some(Spot { y: value, ends }) = spot {
+                let height = y(*value);
+                let mut title = format!("{}: {}", line.name, number::figure(*value));
+                let mut bar = String::new();
+                if let Some((low, high)) = ends {
+                    let (from, to) = (y(*high) - height, y(*low) - height);
+                    bar = format!("<path d=\"M-4 {from:.1}h8m-4 0V{to:.1}m-4 0h8\"/>");
+                    let (low, high) = (number::figure(*low), number::figure(*high));
+                    let _ = write!(title, " ({low} to {high})");
+                }
+                let _ = writeln!(
+                    out,
+                    "<svg x=\"{}\" y=\"{height:.1}\" overflow=\"visible\"><title>{}</title>\
+                     <circle r=\"4\"/>{bar}</svg>",
+                    x(position),
+                    escape(&title)
+                );
+            }
+        }
+        out.push_str("</g>\n");
+    }
+    out + "</svg>"
 }
 
-fn draw(chart: &Chart, svg: &mut String) -> std::result::Result<(), Box<dyn Error>> {
-    let positions = chart.x.len();
-    let top = nice_top(chart.y_max());
-    let root = SVGBackend::with_string(svg, SIZE).into_drawing_area();
-    let font = || ("sans-serif", TEXT).into_font();
-    let text = font().color(&INK);
-    let mut builder = ChartBuilder::on(&root);
-    builder
-        .margin(MARGIN)
-        .x_label_area_size(40)
-        .y_label_area_size(VALUES_WIDTH);
-    let last = positions.saturating_sub(1) as f64;
-    let mut area = builder.build_cartesian_2d(-BEFORE..last + name_room(chart), 0.0..top)?;
-    area.configure_mesh()
-        .disable_x_mesh()
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(GRID)
-        .axis_style(INK)
-        .y_labels(6)
-        .y_label_formatter(&|value| axis(*value))
-        .y_desc(&chart.y_label)
-        .x_desc(&chart.x_label)
-        .x_labels(0)
-        .label_style(text.clone())
-        .axis_desc_style(text.clone())
-        .draw()?;
-    let below = text.pos(Pos::new(HPos::Center, VPos::Top));
-    area.draw_series(chart.x.iter().enumerate().map(|(position, name)| {
-        EmptyElement::at((position as f64, 0.0)) + Text::new(name.clone(), (0, 6), below.clone())
-    }))?;
-
-    let colours = || chart.lines.iter().zip(LINES.iter().cycle());
-    for (line, colour) in colours() {
-        let points = || {
-            let known = line.y.iter().enumerate();
-            known.filter_map(|(position, y)| y.map(|y| (position as f64, y)))
-        };
-        area.draw_series(LineSeries::new(points(), colour.stroke_width(2)))?;
-        area.draw_series(points().map(|point| Circle::new(point, 4, colour.filled())))?;
-    }
-    // Names at the ends of the lines, pushed apart from top to bottom where they would overlap.
-    let mut names: Vec<(i32, &str, &RGBColor)> = colours()
-        .filter_map(|(line, colour)| {
-            let position = line.y.iter().rposition(Option::is_some)?;
-            let y = line.y[position]?;
-            let (_, pixel) = area.backend_coord(&(position as f64, y));
-            Some((pixel, line.name.as_str(), colour))
-        })
-        .collect();
-    names.sort_by_key(|name| name.0);
-    for index in 1..names.len() {
-        names[index].0 = names[index].0.max(names[index - 1].0 + NAME_GAP);
-    }
-    let (x, _) = area.backend_coord(&(last, 0.0));
-    for (y, name, colour) in names {
-        let style = font().color(colour);
-        let style = style.pos(Pos::new(HPos::Left, VPos::Center));
-        root.draw(&Text::new(name, (x + 10, y), style))?;
-    }
-    Ok(root.present()?)
+/// Round values from 0 to the end of the axis, three to six steps apart.
+fn ticks(top: f64) -> impl Iterator<Item = f64> {
+    let is_round = |steps: &u32| {
+        let step = top / f64::from(*steps);
+        let digit = step / 10_f64.powf((step * 1.0001).log10().floor());
+        [1.0, 2.0, 5.0]
+            .iter()
+            .any(|round| (digit - round).abs() < 0.01)
+    };
+    let steps = [5, 4, 3, 6].into_iter().find(is_round).unwrap_or(4);
+    (0..=steps).map(move |step| top * f64::from(step) / f64::from(steps))
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::document::{Chart, Document, Entry, Table, Tone};
+use super::document::{Chart, Document, Entry, Spot, Table, Tone};
 
 /// Adds escape sequences around a text with a tone, if colours are wanted.
 fn paint(entry: &Entry, padded: &str, colour: bool) -> String {
@@ -154,8 +154,8 @@ fn plot(chart: &Chart) -> String {
         row
     };
     for line in &chart.lines {
-        for (position, pair) in line.y.windows(2).enumerate() {
-            let (Some(from), Some(to)) = (pair[0], pair[1]) else {
+        for (position, pair) in line.spots.windows(2).enumerate() {
+            let (Some(Spot { y: from, .. }), Some(Spot { y: to, .. })) = (pair[0], pair[1]) else {
                 continue;
             };
             for step in 1..STEP {
@@ -170,11 +170,11 @@ fn plot(chart: &Chart) -> String {
     // Marks come last, so that a point covers the path of another line.
     let marked = || chart.lines.iter().zip(MARKS.into_iter().cycle());
     for (line, mark) in marked() {
-        for (position, value) in line.y.iter().enumerate() {
-            if let Some(value) = value {
-                let spot = &mut field[row(*value)][position * STEP];
-                let taken = MARKS.contains(spot) && *spot != mark;
-                *spot = if taken { '@' } else { mark };
+        for (position, spot) in line.spots.iter().enumerate() {
+            if let Some(spot) = spot {
+                let place = &mut field[row(spot.y)][position * STEP];
+                let taken = MARKS.contains(place) && *place != mark;
+                *place = if taken { '@' } else { mark };
             }
         }
     }

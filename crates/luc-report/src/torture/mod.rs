@@ -7,18 +7,18 @@
 
 mod scenario;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use luc_torture::Summary;
 use luc_vm::{AllowList, Content, GuestFile, RunSpec, build_disk_module};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::Progress;
 use crate::error::{ReportError, Result};
 use crate::lab::StockLab;
-use crate::pool::{self, lock};
 use crate::show::document::{Document, Entry, Row, Section, Table, Tone};
 pub use scenario::{Scenario, scenarios};
 
@@ -172,32 +172,40 @@ pub fn torture(args: &TortureArgs, lab: &StockLab, progress: &dyn Progress) -> R
         .iter()
         .flat_map(|kernel| scenarios.iter().map(move |scenario| (kernel, scenario)))
         .collect();
-    let results: Mutex<BTreeMap<usize, Torment>> = Mutex::default();
-    let unfinished: Mutex<BTreeMap<usize, Unfinished>> = Mutex::default();
-    pool::each(args.jobs, &jobs, |index, (kernel, scenario)| {
-        let result = one(args, lab, kernel, scenario, progress);
-        let mut results = lock(&results);
-        match result {
-            Ok(torment) => {
-                results.insert(index, torment);
-            }
+    let done = AtomicUsize::new(0);
+    let one = |(kernel, scenario): &(&String, &Scenario)| {
+        let name = scenario.full_name();
+        let outcome = match one(args, lab, kernel, scenario, progress) {
+            Ok(torment) => Ok(torment),
             Err(error) if error.is_the_guests() => {
-                let scenario = scenario.full_name();
                 let why = error.to_string();
-                progress.note(&format!("{scenario}: {why}"));
-                lock(&unfinished).insert(index, Unfinished { scenario, why });
+                progress.note(&format!("{name}: {why}"));
+                Err(Unfinished {
+                    scenario: name.clone(),
+                    why,
+                })
             }
-            Err(error) => return Err(error.within(&scenario.full_name())),
+            Err(error) => return Err(error.within(&name)),
+        };
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        progress.step(done, jobs.len(), &format!("{kernel} {name}"));
+        Ok(outcome)
+    };
+    let machines = rayon::ThreadPoolBuilder::new().num_threads(args.jobs as usize);
+    let machines = machines.build().expect("threads can be started");
+    // After a failure no further machine is started: the report would be incomplete.
+    let all = jobs.par_iter().with_max_len(1).map(one);
+    let all: Vec<_> = machines.install(|| all.collect::<Result<_>>())?;
+    let (mut torments, mut unfinished) = (Vec::new(), Vec::new());
+    for outcome in all {
+        match outcome {
+            Ok(torment) => torments.push(torment),
+            Err(without) => unfinished.push(without),
         }
-        let now = format!("{kernel} {}", scenario.full_name());
-        progress.step(results.len(), jobs.len(), &now);
-        Ok(())
-    })?;
+    }
     Ok(Torture {
-        torments: std::mem::take(&mut *lock(&results)).into_values().collect(),
-        unfinished: std::mem::take(&mut *lock(&unfinished))
-            .into_values()
-            .collect(),
+        torments,
+        unfinished,
     })
 }
 
@@ -330,6 +338,7 @@ pub fn document(torture: &Torture) -> Document {
     let syncs = |summary: &Summary| summary.syncs_verified;
     Document {
         title: "Power cuts".to_owned(),
+        head: Vec::new(),
         intro: String::new(),
         sections: vec![Section {
             title: "What was covered".to_owned(),

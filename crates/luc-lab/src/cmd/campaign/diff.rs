@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use luc_campaign::Store;
-use luc_campaign::diff::{Compared, Diff, Side, Verdict};
+use luc_campaign::diff::{Change, Compared, Diff, Side};
 use serde_json::json;
 
 use crate::failure::OrFailure as _;
@@ -47,7 +47,7 @@ impl Verb for Args {
             None => (first.before(), first),
         };
         let diff = Diff::of(&a, &b);
-        let changed = diff.count(Verdict::Changed);
+        let changed = diff.count(Change::Changed);
         if self.json {
             let mut value = json!({ "schema": SCHEMA, "changed": changed });
             let rest = serde_json::to_value(&diff).map_err(anyhow::Error::from)?;
@@ -74,11 +74,11 @@ fn print(diff: &Diff, context: &mut Context) -> Result<(), Failure> {
     let out = &mut *context.out;
     for figure in &diff.figures {
         let text = match figure.verdict {
-            Verdict::Same => continue,
-            Verdict::Changed => line("changed", figure),
-            Verdict::Unsure => line("unsure", figure),
-            Verdict::OnlyInA => line("only in A", figure),
-            Verdict::OnlyInB => line("only in B", figure),
+            Change::Same => continue,
+            Change::Changed => line("changed", figure),
+            Change::Unsure => line("unsure", figure),
+            Change::OnlyInA => line("only in A", figure),
+            Change::OnlyInB => line("only in B", figure),
         };
         writeln!(out, "{text}")?;
     }
@@ -88,11 +88,11 @@ fn print(diff: &Diff, context: &mut Context) -> Result<(), Failure> {
          only in A, {} only in B",
         counted(diff.figures.len() as u64, "figure", "figures"),
         diff.confidence * 100.0,
-        diff.count(Verdict::Changed),
-        diff.count(Verdict::Same),
-        diff.count(Verdict::Unsure),
-        diff.count(Verdict::OnlyInA),
-        diff.count(Verdict::OnlyInB),
+        diff.count(Change::Changed),
+        diff.count(Change::Same),
+        diff.count(Change::Unsure),
+        diff.count(Change::OnlyInA),
+        diff.count(Change::OnlyInB),
     )?;
     Ok(())
 }

@@ -9,7 +9,7 @@ mod run;
 mod status;
 
 pub use chosen::setup;
-pub use status::render;
+pub use status::{command_line, render};
 
 use luc_cli::verb::verbs;
 

@@ -129,13 +129,10 @@ pub fn render(
 ) -> Result<Tally, Failure> {
     let results = store.read().or_failure()?;
     let shown = Shown::new(campaign, &results, setup);
-    let (document, tally) = shown.document();
-    let page = store
-        .write(
-            "report.html",
-            html::render(&document).or_failure()?.as_bytes(),
-        )
-        .or_failure()?;
+    let (mut document, tally) = shown.document();
+    document.head.push(command_line());
+    let page = html::render(&document);
+    let page = store.write("report.html", page.as_bytes()).or_failure()?;
     store
         .write("report.txt", text::render(&document, false).as_bytes())
         .or_failure()?;
@@ -158,6 +155,13 @@ pub fn render(
         store.dir().join("tables").display()
     )?;
     Ok(tally)
+}
+
+/// This run as a user would type it.
+pub fn command_line() -> String {
+    let words = std::env::args().skip(1);
+    let words: Vec<String> = std::iter::once("luc-lab".to_owned()).chain(words).collect();
+    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default()
 }
 
 /// Fails with an exit code of its own if a figure missed its bound.
