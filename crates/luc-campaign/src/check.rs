@@ -7,7 +7,7 @@ use toml::Spanned;
 use crate::arms::{self, Arm};
 use crate::cell::Cell;
 use crate::error::{CampaignError, did_you_mean};
-use crate::file::{Block, Campaign, Column, Figure, Goal, Table, Where};
+use crate::file::{Block, Campaign, Column, Figure, Goal, TableSpec, Where};
 use crate::measures;
 use crate::places::{self, Place};
 use crate::points;
@@ -89,7 +89,7 @@ pub(crate) fn campaign(campaign: &Campaign) -> Result<(), Complaint> {
 }
 
 /// A part of the report that shows figures of a block, with all that it names there.
-struct Part<'a> {
+struct ReportPart<'a> {
     what: String,
     of: &'a Spanned<String>,
     factors: Vec<&'a String>,
@@ -97,7 +97,7 @@ struct Part<'a> {
     figures: Vec<Figure>,
 }
 
-impl Part<'_> {
+impl ReportPart<'_> {
     fn complaint(&self, why: &str) -> Complaint {
         (Some(self.of.span().start), format!("{}: {why}", self.what))
     }
@@ -115,7 +115,7 @@ impl Part<'_> {
     }
 }
 
-fn parts(campaign: &Campaign) -> Vec<Part<'_>> {
+fn parts(campaign: &Campaign) -> Vec<ReportPart<'_>> {
     let tables = campaign.tables.iter().map(|table| {
         let arms = campaign
             .block(table.block.get_ref())
@@ -124,7 +124,7 @@ fn parts(campaign: &Campaign) -> Vec<Part<'_>> {
         let first = first.map_or("", |arm| arm.get_ref().as_str());
         let goals = table.goals.iter().map(|goal| &goal.fits);
         let columns = table.columns.iter().map(|column| column.figure(first));
-        Part {
+        ReportPart {
             what: format!("table {:?}", table.title),
             of: &table.block,
             factors: table.factors().collect(),
@@ -134,7 +134,7 @@ fn parts(campaign: &Campaign) -> Vec<Part<'_>> {
     });
     let plots = campaign.plots.iter().map(|plot| {
         let lines = Some(&plot.lines).filter(|lines| *lines != "arm");
-        Part {
+        ReportPart {
             what: format!("plot {:?}", plot.title),
             of: &plot.block,
             factors: plot.each.iter().chain([&plot.x]).chain(lines).collect(),
@@ -144,7 +144,7 @@ fn parts(campaign: &Campaign) -> Vec<Part<'_>> {
     });
     let sentences = campaign.sentences.iter();
     let values = sentences.flat_map(|sentence| &sentence.values);
-    let values = values.map(|(name, picked)| Part {
+    let values = values.map(|(name, picked)| ReportPart {
         what: format!("sentence, value {name}"),
         of: &picked.block,
         factors: Vec::new(),
@@ -155,7 +155,7 @@ fn parts(campaign: &Campaign) -> Vec<Part<'_>> {
 }
 
 /// Checks what a table's columns need of each other and of its goals.
-fn columns(table: &Table) -> Result<(), String> {
+fn columns(table: &TableSpec) -> Result<(), String> {
     let nameless = |column: &&Column| column.arm.is_none() && table.arms.is_none();
     if let Some(column) = table.columns.iter().find(nameless) {
         return Err(format!("column {:?} names no arm", column.heading));
@@ -175,7 +175,7 @@ fn columns(table: &Table) -> Result<(), String> {
 }
 
 /// Checks that all rows of a table are of one kind: one point, many points, or one of the worst.
-fn over_points(table: &Table) -> Result<(), String> {
+fn over_points(table: &TableSpec) -> Result<(), String> {
     let many = table.columns.iter().filter(|column| column.over.is_some());
     if ![0, table.columns.len()].contains(&many.count()) {
         return Err("either all columns have `points`, or none".into());

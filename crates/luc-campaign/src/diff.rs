@@ -16,12 +16,12 @@ use crate::store::{CAMPAIGN_FILE, CellResult, Results, Store};
 use luc_stats::{Interval, believed, chance};
 
 /// Results with the campaign that they belong to.
-pub struct Side {
+pub struct DiffSide {
     campaign: Campaign,
     results: Results,
 }
 
-impl Side {
+impl DiffSide {
     /// Reads all results in a folder; for each cell, the result measured last counts.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ pub struct At {
 /// How a figure of one side compares with that of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Change {
+pub enum FigureChange {
     Changed,
     /// The spread of the repeats explains the difference.
     Same,
@@ -121,7 +121,7 @@ pub enum Change {
 
 /// A figure of one side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Value {
+pub struct SideValue {
     #[serde(flatten)]
     pub number: Number,
     /// The value as the user sees it.
@@ -130,12 +130,12 @@ pub struct Value {
 
 /// A figure that at least one side has.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Compared {
+pub struct ComparedFigure {
     #[serde(flatten)]
     pub at: At,
-    pub verdict: Change,
-    pub a: Option<Value>,
-    pub b: Option<Value>,
+    pub verdict: FigureChange,
+    pub a: Option<SideValue>,
+    pub b: Option<SideValue>,
     /// Mean of B divided by that of A.
     pub ratio: Option<f64>,
     /// Probability of a difference this large if nothing changed (p-value).
@@ -147,24 +147,24 @@ pub struct Compared {
 pub struct Diff {
     /// Confidence in all verdicts together.
     pub confidence: f64,
-    pub figures: Vec<Compared>,
+    pub figures: Vec<ComparedFigure>,
 }
 
 impl Diff {
-    pub fn count(&self, verdict: Change) -> usize {
-        let is = |figure: &&Compared| figure.verdict == verdict;
+    pub fn count(&self, verdict: FigureChange) -> usize {
+        let is = |figure: &&ComparedFigure| figure.verdict == verdict;
         self.figures.iter().filter(is).count()
     }
 
     /// Compares all figures of the tables, in the order of B's tables.
-    pub fn of(a: &Side, b: &Side) -> Self {
+    pub fn of(a: &DiffSide, b: &DiffSide) -> Self {
         let (order_a, known_a) = a.figures();
         let (mut order, known_b) = b.figures();
         order.extend(order_a.into_iter().filter(|at| !known_b.contains_key(at)));
         let mut seen = BTreeSet::new();
         order.retain(|at| seen.insert(at.clone()));
         let confidence = b.campaign.stop.confidence;
-        let mut figures: Vec<Compared> = order
+        let mut figures: Vec<ComparedFigure> = order
             .into_iter()
             .filter_map(|at| compared(known_a.get(&at), known_b.get(&at), at))
             .collect();
@@ -177,7 +177,7 @@ impl Diff {
             .collect();
         for (index, changed) in told.iter().zip(believed(&chances, 1.0 - confidence)) {
             if changed {
-                figures[*index].verdict = Change::Changed;
+                figures[*index].verdict = FigureChange::Changed;
             }
         }
         Self {
@@ -191,9 +191,9 @@ fn compared(
     a: Option<&(Figure, Interval)>,
     b: Option<&(Figure, Interval)>,
     at: At,
-) -> Option<Compared> {
+) -> Option<ComparedFigure> {
     let value = |side: Option<&(Figure, Interval)>| {
-        side.map(|(figure, interval)| Value {
+        side.map(|(figure, interval)| SideValue {
             number: Number::from(*interval),
             text: shown(figure, interval),
         })
@@ -219,18 +219,18 @@ fn compared(
             };
             let chance = chance(of(first), of(second));
             let verdict = if chance.is_some() {
-                Change::Same
+                FigureChange::Same
             } else {
-                Change::Unsure
+                FigureChange::Unsure
             };
             let ratio = (first.mean != 0.0).then(|| second.mean / first.mean);
             (ratio, chance, verdict)
         }
-        (Some(_), None) => (None, None, Change::OnlyInA),
-        (None, Some(_)) => (None, None, Change::OnlyInB),
+        (Some(_), None) => (None, None, FigureChange::OnlyInA),
+        (None, Some(_)) => (None, None, FigureChange::OnlyInB),
         (None, None) => return None,
     };
-    Some(Compared {
+    Some(ComparedFigure {
         a: value(a),
         b: value(b),
         at,

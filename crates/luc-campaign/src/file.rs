@@ -99,7 +99,7 @@ pub struct Campaign {
     #[serde(rename = "block")]
     pub blocks: Vec<Block>,
     #[serde(default, rename = "table")]
-    pub tables: Vec<Table>,
+    pub tables: Vec<TableSpec>,
     #[serde(default, rename = "plot")]
     pub plots: Vec<Plot>,
     #[serde(default, rename = "sentence")]
@@ -242,7 +242,7 @@ impl Figure {
 /// A table: a row for each combination of the values of `rows`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Table {
+pub struct TableSpec {
     pub title: String,
     #[serde(default)]
     pub note: String,
@@ -265,7 +265,7 @@ pub struct Table {
     pub goals: Vec<Goal>,
 }
 
-impl Table {
+impl TableSpec {
     /// The factors that tell its figures apart.
     pub fn factors(&self) -> impl Iterator<Item = &String> {
         self.rows.iter().chain(&self.across)

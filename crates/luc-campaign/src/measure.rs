@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use luc_report::Progress;
+use luc_report::BatchProgress;
 
 use crate::cell::{Cell, Versions};
 use crate::error::{CampaignError, Result};
@@ -127,13 +127,13 @@ pub fn place_of(cell: &Cell) -> Result<&'static dyn Place> {
 
 /// Counts cells for the progress display.
 pub struct Board<'a> {
-    progress: &'a dyn Progress,
+    progress: &'a dyn BatchProgress,
     done: usize,
     total: usize,
 }
 
 impl<'a> Board<'a> {
-    pub fn new(progress: &'a dyn Progress, done: usize, total: usize) -> Self {
+    pub fn new(progress: &'a dyn BatchProgress, done: usize, total: usize) -> Self {
         Self {
             progress,
             done,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use luc_report::Progress;
+use luc_report::BatchProgress;
 
 use crate::backends::Backend;
 use crate::cell::Cell;
@@ -33,7 +33,7 @@ pub fn run(
     backend: &dyn Backend,
     setup: &Setup,
     again: bool,
-    progress: &dyn Progress,
+    progress: &dyn BatchProgress,
 ) -> Result<Ended> {
     let _lock = store.lock()?;
     store.write(CAMPAIGN_FILE, campaign.text.as_bytes())?;
@@ -72,7 +72,7 @@ pub fn run(
     }
 }
 
-fn read(store: &Store, progress: &dyn Progress) -> Result<Results> {
+fn read(store: &Store, progress: &dyn BatchProgress) -> Result<Results> {
     let results = store.read()?;
     for path in &results.damaged {
         progress.note(&format!(

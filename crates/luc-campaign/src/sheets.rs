@@ -1,7 +1,7 @@
 //! Tables as sheets, for other programs.
 
-use crate::file::Table;
-use crate::show::{Line, Shown};
+use crate::file::TableSpec;
+use crate::show::{Shown, TableLine};
 
 /// A table's cells as text: for CSV, with numbers that are not rounded.
 pub struct Sheet {
@@ -20,7 +20,7 @@ pub fn of(shown: &Shown<'_>) -> Vec<Sheet> {
         .collect()
 }
 
-fn sheet(shown: &Shown<'_>, table: &Table) -> Sheet {
+fn sheet(shown: &Shown<'_>, table: &TableSpec) -> Sheet {
     let mut headings: Vec<String> = table.factors().chain(&table.arms).cloned().collect();
     for column in &table.columns {
         let name = &column.heading;
@@ -28,7 +28,7 @@ fn sheet(shown: &Shown<'_>, table: &Table) -> Sheet {
             .extend(["", " low", " high", " sd", " repeats"].map(|part| format!("{name}{part}")));
     }
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-    let row = |line: Line<'_>| -> Vec<String> {
+    let row = |line: TableLine<'_>| -> Vec<String> {
         let factors = line.factors.into_iter().map(|(_, value)| value);
         let figures = line.figures.iter().flat_map(|(_, _, figure)| {
             [

@@ -21,7 +21,7 @@ mod charts;
 mod tables;
 mod tally;
 
-pub(crate) use tables::Line;
+pub(crate) use tables::TableLine;
 pub use tally::Tally;
 
 /// A campaign with its results.

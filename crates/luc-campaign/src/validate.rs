@@ -27,7 +27,7 @@ pub const AGREES_SHARE: f64 = 0.25;
 
 /// A figure in the lab, and in the simulator over all seeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Figure {
+pub struct SimulatedFigure {
     pub lab: f64,
     pub sim_median: f64,
     pub sim_min: f64,
@@ -36,7 +36,7 @@ pub struct Figure {
     pub near_share: f64,
 }
 
-impl Figure {
+impl SimulatedFigure {
     /// `None` if there is no seed.
     fn new(lab: f64, mut sim: Vec<f64>) -> Option<Self> {
         sim.sort_by(f64::total_cmp);
@@ -63,23 +63,23 @@ impl Figure {
 
 /// One arm of one cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Compared {
+pub struct SimulatedArm {
     /// The cell as the user sees it.
     pub cell: String,
     /// Name of its benchmark, or of its workload file.
     pub benchmark: String,
     pub arm: String,
     /// The benchmark's main figure: a rate per second, or for `write-burst` a time in ms.
-    pub rate: Figure,
+    pub rate: SimulatedFigure,
     /// Ratio to the cell's first arm; `None` for that arm itself.
-    pub ratio: Option<Figure>,
+    pub ratio: Option<SimulatedFigure>,
     /// Share of syncs that waited for two commits, if the lab knows it. The simulator's is the
     /// median over its seeds.
     pub lab_two_commits_share: Option<f64>,
     pub sim_two_commits_share: Option<f64>,
 }
 
-impl Compared {
+impl SimulatedArm {
     /// How far the simulator's share of syncs that waited for two commits is off.
     pub fn two_commits_error(&self) -> Option<f64> {
         Some(self.sim_two_commits_share? - self.lab_two_commits_share?)
@@ -89,7 +89,7 @@ impl Compared {
 /// Everything that can be compared.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Validation {
-    pub compared: Vec<Compared>,
+    pub compared: Vec<SimulatedArm>,
     /// Cells whose benchmark, file system or number of processors the simulator does not have.
     pub left_out: usize,
 }
@@ -113,7 +113,7 @@ pub fn validate(results: &[CellResult], seeds: u32) -> Validation {
     all
 }
 
-fn compare(result: &CellResult, seeds: u32) -> Option<Vec<Compared>> {
+fn compare(result: &CellResult, seeds: u32) -> Option<Vec<SimulatedArm>> {
     let mut cell = simulated(&result.cell)?;
     let mut title = shown(&result.cell);
     if is_in_host_time(&result.cell) {
@@ -134,11 +134,11 @@ fn compare(result: &CellResult, seeds: u32) -> Option<Vec<Compared>> {
         let name = named.name.as_str();
         let of_all = |of: &dyn Fn(&[ArmResult]) -> Option<f64>| {
             let all: Option<Vec<f64>> = measured.iter().map(|arms| of(arms)).collect();
-            Figure::new(of(&result.arms)?, all?)
+            SimulatedFigure::new(of(&result.arms)?, all?)
         };
         let two_commits = |arms: &[ArmResult]| figure(TWO_COMMITS, arms, name);
         let lab_two_commits_share = two_commits(&result.arms);
-        Some(Compared {
+        Some(SimulatedArm {
             cell: title.clone(),
             benchmark: benchmark(&cell.bench).to_owned(),
             arm: named.name.clone(),
@@ -244,7 +244,7 @@ mod tests {
     fn the_simulator_agrees_with_the_lab() {
         let validation = validate(&demo(), 3);
         let all = &validation.compared;
-        let loops: Vec<&Compared> = all
+        let loops: Vec<&SimulatedArm> = all
             .iter()
             .filter(|it| it.cell.starts_with("create-fsync"))
             .collect();
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn a_figure_agrees_with_a_state_that_a_quarter_of_the_seeds_show() {
-        let figure = |lab, sim: &[f64]| Figure::new(lab, sim.to_vec()).unwrap();
+        let figure = |lab, sim: &[f64]| SimulatedFigure::new(lab, sim.to_vec()).unwrap();
         let two_states = [100.0, 101.0, 102.0, 103.0, 99.0, 98.0, 150.0, 151.0];
         let other = figure(152.0, &two_states);
         assert!(other.agrees() && other.error_share() < -0.3, "{other:?}");
@@ -302,6 +302,6 @@ mod tests {
         let rare = [100.0, 100.0, 100.0, 100.0, 100.0, 100.0, 100.0, 150.0];
         assert!(!figure(150.0, &rare).agrees(), "one seed of eight");
         assert!(figure(100.0, &[90.0, 110.0]).error_share().abs() < 1e-9);
-        assert_eq!(Figure::new(1.0, Vec::new()), None);
+        assert_eq!(SimulatedFigure::new(1.0, Vec::new()), None);
     }
 }

@@ -15,7 +15,7 @@ use std::f64::consts::TAU;
 use std::thread;
 
 use fastrand::Rng;
-use luc_guard::{ALPHA, Heard, Judge, LIMIT, Pair, Side, Verdict, Window};
+use luc_guard::{ALPHA, Heard, Judge, LIMIT, Pair, Side, TrialVerdict, Window};
 
 const RUNS: u64 = 10_000;
 const PAIRS_MAX: u64 = 2_000;
@@ -123,7 +123,7 @@ impl Load {
     }
 
     /// The verdict of a run, and the pairs that it took.
-    fn run(&mut self, ratio: f64) -> (Option<Verdict>, u64) {
+    fn run(&mut self, ratio: f64) -> (Option<TrialVerdict>, u64) {
         let mut judge = Judge::default();
         self.level = 0.0;
         for pairs in 1..=PAIRS_MAX {
@@ -138,10 +138,10 @@ impl Load {
     }
 }
 
-fn is_false(verdict: Verdict, ratio: f64) -> bool {
+fn is_false(verdict: TrialVerdict, ratio: f64) -> bool {
     match verdict {
-        Verdict::Certified => ratio <= LIMIT,
-        Verdict::Refuted => ratio >= LIMIT,
+        TrialVerdict::Certified => ratio <= LIMIT,
+        TrialVerdict::Refuted => ratio >= LIMIT,
     }
 }
 
@@ -156,8 +156,8 @@ fn row(ratio: f64, (name, noise): (&str, Noise), runs: u64) -> (String, f64) {
     for _ in 0..runs {
         let (verdict, pairs) = load.run(ratio);
         match verdict {
-            Some(Verdict::Certified) => certified += 1,
-            Some(Verdict::Refuted) => refuted += 1,
+            Some(TrialVerdict::Certified) => certified += 1,
+            Some(TrialVerdict::Refuted) => refuted += 1,
             None => {}
         }
         took.push(if verdict.is_some() { pairs } else { u64::MAX });
@@ -175,7 +175,8 @@ fn row(ratio: f64, (name, noise): (&str, Noise), runs: u64) -> (String, f64) {
             0.0
         }
     };
-    let worst = wrong(Verdict::Certified, certified).max(wrong(Verdict::Refuted, refuted));
+    let worst =
+        wrong(TrialVerdict::Certified, certified).max(wrong(TrialVerdict::Refuted, refuted));
     let line = format!(
         "| {:+.0} % | {name} | {:.2} % | {:.2} % | {worst:.2} % | {} | {} |",
         100.0 * (ratio - 1.0),

@@ -17,7 +17,7 @@ const PPM: f64 = 1e6;
 /// The verdict that pairs give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum TrialVerdict {
     /// LUC is at least 0.99 of stock.
     Certified,
     /// LUC is below 0.99 of stock.
@@ -67,7 +67,7 @@ impl Evidence {
     }
 
     /// Hears a pair, x = ln(on / off). Returns the verdict from the pair that decides it onwards.
-    pub fn hear(&mut self, x: f64) -> Option<Verdict> {
+    pub fn hear(&mut self, x: f64) -> Option<TrialVerdict> {
         let x_ppm = in_ppm(x);
         let before = self.bets.pairs;
         self.bets.hear(x_ppm);
@@ -80,10 +80,10 @@ impl Evidence {
     }
 
     /// The verdict of the pairs heard so far.
-    pub fn verdict(&self) -> Option<Verdict> {
+    pub fn verdict(&self) -> Option<TrialVerdict> {
         self.bets.verdict().map(|verdict| match verdict {
-            BetsVerdict::Certified => Verdict::Certified,
-            BetsVerdict::Refuted => Verdict::Refuted,
+            BetsVerdict::Certified => TrialVerdict::Certified,
+            BetsVerdict::Refuted => TrialVerdict::Refuted,
         })
     }
 }
@@ -104,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    fn pairs_until(verdict: Verdict, x: f64) -> u64 {
+    fn pairs_until(verdict: TrialVerdict, x: f64) -> u64 {
         let mut evidence = Evidence::default();
         for _ in 0..10_000 {
             if let Some(found) = evidence.hear(x) {
@@ -124,10 +124,10 @@ mod tests {
 
     #[test]
     fn clear_pairs_decide_soon() {
-        let up = pairs_until(Verdict::Certified, 1.05_f64.ln());
-        let far = pairs_until(Verdict::Certified, 2.0_f64.ln());
-        let down = pairs_until(Verdict::Refuted, 0.9_f64.ln());
-        let same = pairs_until(Verdict::Certified, 0.0);
+        let up = pairs_until(TrialVerdict::Certified, 1.05_f64.ln());
+        let far = pairs_until(TrialVerdict::Certified, 2.0_f64.ln());
+        let down = pairs_until(TrialVerdict::Refuted, 0.9_f64.ln());
+        let same = pairs_until(TrialVerdict::Certified, 0.0);
         for pairs in [up, far, down, same] {
             assert!((8..40).contains(&pairs), "{up} {far} {down} {same}");
         }

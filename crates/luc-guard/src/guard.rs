@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::Verdict;
+use crate::evidence::TrialVerdict;
 use crate::judge::{Heard, Judge};
 use crate::pair::{Pair, Side};
 
@@ -183,8 +183,8 @@ impl Guard {
             self.pairs += 1;
         }
         let change = match heard {
-            Heard::Found(Verdict::Certified) => self.certify(),
-            Heard::Found(Verdict::Refuted) => Some(self.refute(now)),
+            Heard::Found(TrialVerdict::Certified) => self.certify(),
+            Heard::Found(TrialVerdict::Refuted) => Some(self.refute(now)),
             Heard::Anew => self.forget(),
             Heard::Counted => self.undecided(now),
             Heard::Idle => None,

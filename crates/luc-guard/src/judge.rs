@@ -19,7 +19,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::{Evidence, Verdict};
+use crate::evidence::{Evidence, TrialVerdict};
 use crate::pair::{Measure, Pair};
 
 /// Pairs whose stock rates tell which load it is. Chosen: odd, and enough that their median does
@@ -46,7 +46,7 @@ pub enum Heard {
     /// The load changed: the bets start afresh.
     Anew,
     /// The pair counted, and there is a verdict.
-    Found(Verdict),
+    Found(TrialVerdict),
 }
 
 /// Sums over the pairs that show whether rates follow latencies.
@@ -149,7 +149,7 @@ impl Judge {
         self.verdict().map_or(Heard::Counted, Heard::Found)
     }
 
-    fn verdict(&self) -> Option<Verdict> {
+    fn verdict(&self) -> Option<TrialVerdict> {
         match self.known {
             Some(_) => self.evidence().verdict(),
             // Where latencies are not seen, the rate is all there is.
@@ -215,7 +215,7 @@ mod tests {
                 }
             }
         });
-        assert_eq!(found, Some(Verdict::Certified));
+        assert_eq!(found, Some(TrialVerdict::Certified));
         assert_eq!(judge.measure(), Measure::Rate);
     }
 
@@ -227,8 +227,8 @@ mod tests {
             heard.push(judge.hear(&pair((1000 + n % 3, 5000), (1000 + (n + 1) % 3, 4000))));
         }
         assert_eq!(judge.measure(), Measure::Latency);
-        assert!(heard.contains(&Heard::Found(Verdict::Refuted)));
-        assert!(!heard.contains(&Heard::Found(Verdict::Certified)));
+        assert!(heard.contains(&Heard::Found(TrialVerdict::Refuted)));
+        assert!(!heard.contains(&Heard::Found(TrialVerdict::Certified)));
     }
 
     #[test]

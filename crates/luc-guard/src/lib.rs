@@ -20,7 +20,7 @@ pub mod pair;
 pub mod run;
 
 pub use course::{Course, Step, Subject, Trouble, Why};
-pub use evidence::{ALPHA, Evidence, LIMIT, Verdict};
+pub use evidence::{ALPHA, Evidence, LIMIT, TrialVerdict};
 pub use guard::{Change, Guard, Stance};
 pub use judge::{Heard, Judge};
 pub use keeper::{Event, Keeper, Saved};

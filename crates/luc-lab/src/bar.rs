@@ -17,7 +17,7 @@ impl Bar {
     }
 }
 
-impl luc_report::Progress for Bar {
+impl luc_report::BatchProgress for Bar {
     fn step(&self, done: usize, total: usize, now: &str) {
         self.0
             .done(done, total, &format!("{done} of {total} measured: {now}"));

@@ -13,7 +13,7 @@ pub use lab::StockLab;
 pub use show::{html, text};
 
 /// Shows the progress of a measurement. Called from several threads.
-pub trait Progress: Sync {
+pub trait BatchProgress: Sync {
     /// `done` of `total` parts are measured; `now` is the current work of one machine.
     fn step(&self, _done: usize, _total: usize, _now: &str) {}
     /// Something that the user should know but that stops nothing; one line.
@@ -24,4 +24,4 @@ pub trait Progress: Sync {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quiet;
 
-impl Progress for Quiet {}
+impl BatchProgress for Quiet {}

@@ -57,7 +57,7 @@ pub struct Engine {
 }
 
 /// A back-end on the command line.
-pub struct Row {
+pub struct BackendRow {
     /// Name, one word.
     pub name: &'static str,
     /// Description, one line.
@@ -68,13 +68,13 @@ pub struct Row {
 }
 
 /// Every back-end; the first is the default.
-pub const ALL: &[Row] = &[
-    Row {
+pub const ALL: &[BackendRow] = &[
+    BackendRow {
         name: local::NAME,
         help: "This machine",
         make: local::make,
     },
-    Row {
+    BackendRow {
         name: slurm::NAME,
         help: "Slurm jobs; the results must be on a file system that the nodes share",
         make: slurm::make,

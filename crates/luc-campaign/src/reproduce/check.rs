@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::published::{Claim, Published, Side, Take, Unit};
+use super::published::{Claim, ClaimTake, Direction, Published, Unit};
 use crate::check;
 use crate::error::did_you_mean;
 use crate::file::{Block, Campaign, Value, Where};
@@ -65,7 +65,7 @@ fn claim(claim: &Claim, campaign: &Campaign) -> Result<(), String> {
     }
     let is_bare = matches!(
         claim.side,
-        Some(Side::Same | Side::NotBelow | Side::NotAbove)
+        Some(Direction::Same | Direction::NotBelow | Direction::NotAbove)
     );
     if is_bare && claim.published.is_some() {
         return Err("this side does not allow a number".into());
@@ -86,15 +86,20 @@ fn claim(claim: &Claim, campaign: &Campaign) -> Result<(), String> {
         return Err(format!("no block {}{near}", claim.block));
     };
     check::figure(block, figure)?;
-    let shares = [Take::Lost, Take::LostEnds, Take::LostLast, Take::Spread];
+    let shares = [
+        ClaimTake::Lost,
+        ClaimTake::LostEnds,
+        ClaimTake::LostLast,
+        ClaimTake::Spread,
+    ];
     let unit_fits = if !claim.causes.is_empty() {
         claim.unit == Unit::Correlation
     } else if shares.contains(&claim.take) {
         claim.unit == Unit::Share
-    } else if claim.take == Take::MoreEnds {
+    } else if claim.take == ClaimTake::MoreEnds {
         claim.unit == Unit::Count
     } else {
-        (claim.take == Take::RiseEnds || figure.to.is_some()) == (claim.unit == Unit::Times)
+        (claim.take == ClaimTake::RiseEnds || figure.to.is_some()) == (claim.unit == Unit::Times)
     };
     if !unit_fits {
         return Err("the unit does not match the figure".into());

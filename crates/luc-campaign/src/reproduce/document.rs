@@ -7,9 +7,9 @@ use luc_report::show::number;
 use serde::Serialize;
 
 use super::found::{Found, Ranking};
-use super::published::{Claim, Published, Reported, Take, Unit};
+use super::published::{Claim, ClaimTake, Published, Reported, Unit};
 use super::sweep;
-use super::verdict::{Judged, Verdict, judge};
+use super::verdict::{ClaimVerdict, Judged, judge};
 use crate::file::{Campaign, Figure};
 use crate::show::{self, Number, Shown, grouped};
 use luc_stats::Interval;
@@ -25,7 +25,7 @@ pub struct Answered<'a> {
     pub page: Option<u32>,
     pub conditions: &'a str,
     pub ours: &'a str,
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
     pub claims: Vec<AnsweredClaim<'a>>,
     #[serde(skip)]
     pub(super) sweeps: Vec<Sweep>,
@@ -36,7 +36,7 @@ pub struct AnsweredClaim<'a> {
     pub says: &'a str,
     pub published: Option<f64>,
     pub unit: Unit,
-    pub take: Take,
+    pub take: ClaimTake,
     pub ours: Option<Number>,
     pub at: String,
     pub points: usize,
@@ -93,7 +93,7 @@ pub fn answer<'a>(
             page: figure.page,
             conditions: &figure.conditions,
             ours: &figure.ours,
-            verdict: Verdict::of_all(claims.iter().map(|claim| claim.judged.verdict)),
+            verdict: ClaimVerdict::of_all(claims.iter().map(|claim| claim.judged.verdict)),
             claims,
             sweeps: sweeps(figure, shown),
         }
@@ -107,7 +107,7 @@ fn answered<'a>(published: &Published, claim: &'a Claim, shown: &Shown<'_>) -> A
     let beside = sweep::beside(shown, claim).zip(claim.beside.as_deref());
     let is_known = matches!(
         judged.verdict,
-        Verdict::SameDirection | Verdict::NotReproduced
+        ClaimVerdict::SameDirection | ClaimVerdict::NotReproduced
     );
     AnsweredClaim {
         says: &claim.says,
@@ -227,21 +227,21 @@ pub(super) fn ours(unit: Unit, number: Option<Number>) -> String {
     show::with_ends(number.mean, ends, |value| form(unit, value))
 }
 
-fn tone(verdict: Verdict) -> Tone {
+fn tone(verdict: ClaimVerdict) -> Tone {
     match verdict {
-        Verdict::Reproduced => Tone::Good,
-        Verdict::NotReproduced => Tone::Bad,
+        ClaimVerdict::Reproduced => Tone::Good,
+        ClaimVerdict::NotReproduced => Tone::Bad,
         _ => Tone::Plain,
     }
 }
 
 /// Counts the figures with each verdict.
-pub fn tally(all: &[Answered<'_>]) -> Vec<(Verdict, usize)> {
-    let count = |verdict: Verdict| {
+pub fn tally(all: &[Answered<'_>]) -> Vec<(ClaimVerdict, usize)> {
+    let count = |verdict: ClaimVerdict| {
         let of = all.iter().filter(|figure| figure.verdict == verdict);
         (verdict, of.count())
     };
-    Verdict::ALL.map(count).into()
+    ClaimVerdict::ALL.map(count).into()
 }
 
 pub(super) fn tally_text(all: &[Answered<'_>]) -> String {

@@ -13,7 +13,7 @@ use super::document::{
 use super::found::{Ranked, Ranking};
 use super::published::{Claim, Published, Reported};
 use super::sweep;
-use super::verdict::{Verdict, judge};
+use super::verdict::{ClaimVerdict, judge};
 use crate::figures::PointResults;
 use crate::file::{Value, Values, Where};
 use crate::points::Point;
@@ -112,7 +112,7 @@ fn by_machine(out: &mut String, published: &Published, all: &[Answered<'_>], sho
             let found = sweep::answer(shown, &claim);
             let verdict = judge(&claim, &found, published).verdict;
             match found.interval {
-                Some(interval) if verdict != Verdict::NotApplicable => {
+                Some(interval) if verdict != ClaimVerdict::NotApplicable => {
                     format!("{}, {}", verdict.name(), form(claim.unit, interval.mean))
                 }
                 _ => verdict.name().to_owned(),

@@ -68,7 +68,7 @@ pub struct Claim {
     pub published: Option<f64>,
     pub unit: Unit,
     /// The direction; if absent, the number implies it.
-    pub side: Option<Side>,
+    pub side: Option<Direction>,
     /// Whether the number is a level that has no direction: a share, a time.
     #[serde(default)]
     pub level: bool,
@@ -76,7 +76,7 @@ pub struct Claim {
     pub tolerance_share: Option<f64>,
     /// How the figures at many points become one number.
     #[serde(default)]
-    pub take: Take,
+    pub take: ClaimTake,
     /// The figure at each point.
     pub of: Option<Figure>,
     /// Name of the block.
@@ -125,7 +125,7 @@ pub enum Unit {
 /// A direction, relative to no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Side {
+pub enum Direction {
     Above,
     Below,
     /// No effect.
@@ -139,7 +139,7 @@ pub enum Side {
 /// How the figures at a claim's points become one number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Take {
+pub enum ClaimTake {
     /// The largest.
     #[default]
     Max,
@@ -162,7 +162,7 @@ pub enum Take {
     Spread,
 }
 
-impl Take {
+impl ClaimTake {
     /// Whether it looks along a factor.
     pub fn is_along(self) -> bool {
         matches!(
@@ -184,15 +184,15 @@ impl Claim {
     }
 
     /// The claimed direction; `None` for a level.
-    pub fn side(&self) -> Option<Side> {
+    pub fn side(&self) -> Option<Direction> {
         if self.level {
             return None;
         }
         let of_number = |published: f64| {
             if published > self.none() {
-                Side::Above
+                Direction::Above
             } else {
-                Side::Below
+                Direction::Below
             }
         };
         self.side.or(self.published.map(of_number))

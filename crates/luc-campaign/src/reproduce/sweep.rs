@@ -6,7 +6,7 @@ use luc_control::poles;
 
 use super::causes;
 use super::found::Found;
-use super::published::{Claim, Gains, Side, Take};
+use super::published::{Claim, ClaimTake, Direction, Gains};
 use crate::figures::PointResults;
 use crate::file::{Block, Figure, Value, Where};
 use crate::points::Point;
@@ -136,7 +136,7 @@ fn figure_of<'a>(
             at: label(block, &results.point, None),
             vcpus: results.point.value(VCPUS).to_owned(),
             sample: match claim.take {
-                Take::Spread => Sample::Spread(values(results, figure)),
+                ClaimTake::Spread => Sample::Spread(values(results, figure)),
                 _ => Sample::Figure(results, figure),
             },
         };
@@ -167,7 +167,7 @@ fn priors(shown: &Shown<'_>, claim: &Claim, figure: &Figure) -> BTreeMap<String,
         };
         let vcpus = results.point.value(VCPUS).to_owned();
         let of = variances.entry(vcpus).or_default();
-        let is_of_ratios = along && claim.take != Take::MoreEnds || figure.is_ratio();
+        let is_of_ratios = along && claim.take != ClaimTake::MoreEnds || figure.is_ratio();
         of.extend(if is_of_ratios {
             luc_stats::logs(&values).and_then(|logs| Variance::of_values(&logs))
         } else {
@@ -193,21 +193,21 @@ fn extreme<'a>(
     };
     let chosen_by = |interval: &Interval| match (claim.take, claim.side(), interval.ends) {
         // A point without an interval leaves a claim about every point open.
-        (Take::Every, _, None) => f64::INFINITY,
-        (Take::Every, Some(Side::Above | Side::NotBelow), Some((low, _))) => -low,
-        (Take::Every, Some(Side::Same), Some((low, high))) => {
+        (ClaimTake::Every, _, None) => f64::INFINITY,
+        (ClaimTake::Every, Some(Direction::Above | Direction::NotBelow), Some((low, _))) => -low,
+        (ClaimTake::Every, Some(Direction::Same), Some((low, high))) => {
             let none = claim.none();
             (low - none).abs().max((high - none).abs())
         }
-        (Take::Every, _, Some((_, high))) => high,
-        (Take::Min, ..) => -interval.mean,
+        (ClaimTake::Every, _, Some((_, high))) => high,
+        (ClaimTake::Min, ..) => -interval.mean,
         _ => interval.mean,
     };
     let best = candidates
         .iter()
         .filter_map(|candidate| Some((candidate, interval(candidate, confidence)?)))
         .max_by(|(_, a), (_, b)| chosen_by(a).total_cmp(&chosen_by(b)))?;
-    if claim.take == Take::Every {
+    if claim.take == ClaimTake::Every {
         return Some(best);
     }
     let confidence = 1.0 - (1.0 - confidence) / candidates.len().max(1) as f64;
@@ -251,8 +251,8 @@ fn along<'a>(
             let (from, to) = (&first_results.point, &last_results.point);
             let (i, j) = (place(from), place(to));
             let is_wanted = match claim.take {
-                Take::Lost => i < j,
-                Take::LostLast => i < j && j == last,
+                ClaimTake::Lost => i < j,
+                ClaimTake::LostLast => i < j && j == last,
                 _ => i == first && j == last && i < j,
             };
             if !is_wanted || !same_group(from, to) {
@@ -268,8 +268,8 @@ fn along<'a>(
                 at: at + &step,
                 vcpus: from.value(VCPUS).to_owned(),
                 sample: match claim.take {
-                    Take::RiseEnds => Sample::Rise(a, b),
-                    Take::MoreEnds => Sample::More(a, b),
+                    ClaimTake::RiseEnds => Sample::Rise(a, b),
+                    ClaimTake::MoreEnds => Sample::More(a, b),
                     _ => Sample::Lost(a, b),
                 },
             });
@@ -298,7 +298,7 @@ fn label(block: &Block, point: &Point<'_>, but: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::published::Published;
-    use super::super::verdict::{self, Verdict};
+    use super::super::verdict::{self, ClaimVerdict};
     use super::*;
     use crate::file::Campaign;
     use crate::points;
@@ -472,7 +472,7 @@ repeats_max = 3
         assert!(only.pearson < -0.9 && only.spearman < -0.9);
         assert!((ranking.component_variance_share.unwrap() - 1.0).abs() < 1e-9);
         // A measure that is not counted there differs from one that is not measured yet.
-        for (repeats, verdict) in [(3, Verdict::NotApplicable), (0, Verdict::Unknown)] {
+        for (repeats, verdict) in [(3, ClaimVerdict::NotApplicable), (0, ClaimVerdict::Unknown)] {
             let text = claim("\"cache_miss_share\"");
             let found = answer_to(&text, repeats, None);
             assert_eq!(found.interval, None);

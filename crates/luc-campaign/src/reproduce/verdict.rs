@@ -20,12 +20,12 @@
 use serde::Serialize;
 
 use super::found::Found;
-use super::published::{Claim, Published, Side, Take};
+use super::published::{Claim, ClaimTake, Direction, Published};
 
 /// A verdict, in order from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum ClaimVerdict {
     Reproduced,
     SameDirection,
     NotReproduced,
@@ -34,7 +34,7 @@ pub enum Verdict {
     NotApplicable,
 }
 
-impl Verdict {
+impl ClaimVerdict {
     pub const ALL: [Self; 5] = [
         Self::Reproduced,
         Self::SameDirection,
@@ -72,13 +72,13 @@ impl Verdict {
 /// A verdict and the reason for it, a clause.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judged {
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
     pub why: String,
 }
 
 const TOO_WIDE: &str = "the interval is too wide to tell";
 
-fn judged(verdict: Verdict, why: &str) -> Judged {
+fn judged(verdict: ClaimVerdict, why: &str) -> Judged {
     Judged {
         verdict,
         why: why.to_owned(),
@@ -88,22 +88,22 @@ fn judged(verdict: Verdict, why: &str) -> Judged {
 /// Judges our answer to a claim.
 pub fn judge(claim: &Claim, found: &Found, rules: &Published) -> Judged {
     let judged = of_measured(claim, found, rules);
-    let is_of_every_point = claim.take == Take::Every
+    let is_of_every_point = claim.take == ClaimTake::Every
         || matches!(
             claim.side(),
-            Some(Side::Same | Side::NotBelow | Side::NotAbove)
+            Some(Direction::Same | Direction::NotBelow | Direction::NotAbove)
         );
     // A missing point may refute a claim about every point, and may prove any other claim.
     let is_open = match judged.verdict {
-        Verdict::Reproduced => is_of_every_point || claim.level,
-        Verdict::NotReproduced => !is_of_every_point,
+        ClaimVerdict::Reproduced => is_of_every_point || claim.level,
+        ClaimVerdict::NotReproduced => !is_of_every_point,
         _ => false,
     };
     if !is_open || found.measured == found.points {
         return judged;
     }
     Judged {
-        verdict: Verdict::Unknown,
+        verdict: ClaimVerdict::Unknown,
         why: format!(
             "{} of {} points are measured, and for these: {}",
             found.measured, found.points, judged.why
@@ -116,14 +116,14 @@ fn of_measured(claim: &Claim, found: &Found, rules: &Published) -> Judged {
     let Some(interval) = found.interval else {
         if found.measured > 0 && found.measured == found.points {
             return judged(
-                Verdict::NotApplicable,
+                ClaimVerdict::NotApplicable,
                 "the measure does not exist where this was measured",
             );
         }
-        return judged(Verdict::Unknown, "not measured");
+        return judged(ClaimVerdict::Unknown, "not measured");
     };
     let Some((low, high)) = interval.ends else {
-        return judged(Verdict::Unknown, "a single repeat has no interval");
+        return judged(ClaimVerdict::Unknown, "a single repeat has no interval");
     };
     let none = claim.none();
     let tolerance = claim.tolerance_share.unwrap_or(rules.tolerance_share);
@@ -137,36 +137,36 @@ fn of_measured(claim: &Claim, found: &Found, rules: &Published) -> Judged {
                 tolerance * published.abs(),
             );
             if agrees {
-                judged(Verdict::Reproduced, "the level agrees")
+                judged(ClaimVerdict::Reproduced, "the level agrees")
             } else if low < published && published < high {
-                judged(Verdict::Unknown, TOO_WIDE)
+                judged(ClaimVerdict::Unknown, TOO_WIDE)
             } else {
-                judged(Verdict::NotReproduced, "the level differs")
+                judged(ClaimVerdict::NotReproduced, "the level differs")
             }
         }
-        Some(Side::Same) => bounded(
+        Some(Direction::Same) => bounded(
             low >= none - margin && high <= none + margin,
             high < none - margin || low > none + margin,
             "practically no effect",
             "there is an effect",
         ),
-        Some(Side::NotBelow) => bounded(
+        Some(Direction::NotBelow) => bounded(
             low >= none - margin,
             high < none - margin,
             "never below",
             "below",
         ),
-        Some(Side::NotAbove) => bounded(
+        Some(Direction::NotAbove) => bounded(
             high <= none + margin,
             low > none + margin,
             "never above",
             "above",
         ),
-        Some(side @ (Side::Above | Side::Below)) => {
+        Some(side @ (Direction::Above | Direction::Below)) => {
             let beyond = interval.beyond(none);
-            let wanted = if side == Side::Above { 1 } else { -1 };
+            let wanted = if side == Direction::Above { 1 } else { -1 };
             if beyond == -wanted {
-                return judged(Verdict::NotReproduced, "the effect is the opposite");
+                return judged(ClaimVerdict::NotReproduced, "the effect is the opposite");
             }
             if beyond == 0 {
                 // For a direction alone, an effect counts only if it exceeds `same_share`.
@@ -176,19 +176,22 @@ fn of_measured(claim: &Claim, found: &Found, rules: &Published) -> Judged {
                     none - margin
                 });
                 if low < effect && effect < high {
-                    return judged(Verdict::Unknown, TOO_WIDE);
+                    return judged(ClaimVerdict::Unknown, TOO_WIDE);
                 }
-                return judged(Verdict::NotReproduced, "the interval excludes that effect");
+                return judged(
+                    ClaimVerdict::NotReproduced,
+                    "the interval excludes that effect",
+                );
             }
             let Some(published) = claim.published else {
-                return judged(Verdict::Reproduced, "the direction is the same");
+                return judged(ClaimVerdict::Reproduced, "the direction is the same");
             };
             if agrees(
                 (low, interval.mean, high),
                 published,
                 tolerance * (published - none).abs(),
             ) {
-                return judged(Verdict::Reproduced, "the size agrees");
+                return judged(ClaimVerdict::Reproduced, "the size agrees");
             }
             let is_larger = (interval.mean - none).abs() > (published - none).abs();
             let why = if is_larger {
@@ -196,18 +199,18 @@ fn of_measured(claim: &Claim, found: &Found, rules: &Published) -> Judged {
             } else {
                 "the effect is smaller"
             };
-            judged(Verdict::SameDirection, why)
+            judged(ClaimVerdict::SameDirection, why)
         }
     }
 }
 
 fn bounded(holds: bool, fails: bool, held: &str, failed: &str) -> Judged {
     if holds {
-        judged(Verdict::Reproduced, held)
+        judged(ClaimVerdict::Reproduced, held)
     } else if fails {
-        judged(Verdict::NotReproduced, failed)
+        judged(ClaimVerdict::NotReproduced, failed)
     } else {
-        judged(Verdict::Unknown, TOO_WIDE)
+        judged(ClaimVerdict::Unknown, TOO_WIDE)
     }
 }
 
@@ -249,7 +252,7 @@ mod tests {
         }
     }
 
-    fn of(claim: &Claim, found: &Found) -> Verdict {
+    fn of(claim: &Claim, found: &Found) -> ClaimVerdict {
         judge(claim, found, &rules()).verdict
     }
 
@@ -258,16 +261,16 @@ mod tests {
         // The effect is 1.26; from 1.945 to 2.575 agrees.
         let claim = claim("unit = \"times\"\npublished = 2.26");
         for ((low, mean, high), expected) in [
-            ((2.1, 2.2, 2.3), Verdict::Reproduced),
-            ((1.75, 1.90, 2.06), Verdict::Reproduced),
-            ((1.3, 1.4, 1.5), Verdict::SameDirection),
-            ((3.0, 3.1, 3.2), Verdict::SameDirection),
+            ((2.1, 2.2, 2.3), ClaimVerdict::Reproduced),
+            ((1.75, 1.90, 2.06), ClaimVerdict::Reproduced),
+            ((1.3, 1.4, 1.5), ClaimVerdict::SameDirection),
+            ((3.0, 3.1, 3.2), ClaimVerdict::SameDirection),
             // It overlaps that range only because it is wide.
-            ((1.1, 1.8, 2.9), Verdict::SameDirection),
-            ((0.98, 1.04, 1.10), Verdict::NotReproduced),
+            ((1.1, 1.8, 2.9), ClaimVerdict::SameDirection),
+            ((0.98, 1.04, 1.10), ClaimVerdict::NotReproduced),
             // The mean agrees, but the interval also contains the null: undecided.
-            ((0.5, 2.2, 9.0), Verdict::Unknown),
-            ((0.6, 0.7, 0.8), Verdict::NotReproduced),
+            ((0.5, 2.2, 9.0), ClaimVerdict::Unknown),
+            ((0.6, 0.7, 0.8), ClaimVerdict::NotReproduced),
         ] {
             assert_eq!(of(&claim, &found(low, mean, high)), expected, "{mean}");
         }
@@ -276,27 +279,42 @@ mod tests {
     #[test]
     fn a_negative_effect_is_judged_alike() {
         let claim = claim("unit = \"ms\"\npublished = -11.6");
-        assert_eq!(of(&claim, &found(-12.0, -11.0, -10.0)), Verdict::Reproduced);
-        assert_eq!(of(&claim, &found(-3.0, -2.0, -1.0)), Verdict::SameDirection);
-        assert_eq!(of(&claim, &found(-3.0, -1.0, 1.0)), Verdict::NotReproduced);
-        assert_eq!(of(&claim, &found(1.0, 2.0, 3.0)), Verdict::NotReproduced);
+        assert_eq!(
+            of(&claim, &found(-12.0, -11.0, -10.0)),
+            ClaimVerdict::Reproduced
+        );
+        assert_eq!(
+            of(&claim, &found(-3.0, -2.0, -1.0)),
+            ClaimVerdict::SameDirection
+        );
+        assert_eq!(
+            of(&claim, &found(-3.0, -1.0, 1.0)),
+            ClaimVerdict::NotReproduced
+        );
+        assert_eq!(
+            of(&claim, &found(1.0, 2.0, 3.0)),
+            ClaimVerdict::NotReproduced
+        );
     }
 
     #[test]
     fn what_is_missing_is_unknown() {
         let number = claim("unit = \"times\"\npublished = 2.26");
-        assert_eq!(of(&number, &Found::default()), Verdict::Unknown);
+        assert_eq!(of(&number, &Found::default()), ClaimVerdict::Unknown);
         let mut single = found(2.2, 2.2, 2.2);
         single.interval.as_mut().unwrap().ends = None;
-        assert_eq!(of(&number, &single), Verdict::Unknown);
+        assert_eq!(of(&number, &single), ClaimVerdict::Unknown);
         let every = claim("unit = \"times\"\nside = \"above\"\ntake = \"every\"");
-        assert_eq!(of(&every, &found(0.9, 1.0, 1.04)), Verdict::NotReproduced);
-        assert_eq!(of(&every, &found(0.9, 1.0, 1.2)), Verdict::Unknown);
+        assert_eq!(
+            of(&every, &found(0.9, 1.0, 1.04)),
+            ClaimVerdict::NotReproduced
+        );
+        assert_eq!(of(&every, &found(0.9, 1.0, 1.2)), ClaimVerdict::Unknown);
         let mut partly = found(1.1, 1.2, 1.3);
-        assert_eq!(of(&every, &partly), Verdict::Reproduced);
+        assert_eq!(of(&every, &partly), ClaimVerdict::Reproduced);
         partly.measured = 3;
         let judged = judge(&every, &partly, &rules());
-        assert_eq!(judged.verdict, Verdict::Unknown);
+        assert_eq!(judged.verdict, ClaimVerdict::Unknown);
         assert_eq!(
             judged.why,
             "3 of 4 points are measured, and for these: the direction is the same"
@@ -306,37 +324,58 @@ mod tests {
             measured: 3,
             ..found(0.7, 0.8, 0.9)
         };
-        assert_eq!(of(&every, &opposite), Verdict::NotReproduced);
-        assert_eq!(of(&number, &opposite), Verdict::Unknown);
-        assert_eq!(of(&number, &found(0.7, 0.8, 0.9)), Verdict::NotReproduced);
+        assert_eq!(of(&every, &opposite), ClaimVerdict::NotReproduced);
+        assert_eq!(of(&number, &opposite), ClaimVerdict::Unknown);
+        assert_eq!(
+            of(&number, &found(0.7, 0.8, 0.9)),
+            ClaimVerdict::NotReproduced
+        );
         let large = Found {
             measured: 3,
             ..found(2.2, 2.3, 2.4)
         };
-        assert_eq!(of(&number, &large), Verdict::Reproduced);
+        assert_eq!(of(&number, &large), ClaimVerdict::Reproduced);
     }
 
     #[test]
     fn levels_and_bounds_have_rules_of_their_own() {
         let level = claim("unit = \"share\"\npublished = 0.32\nlevel = true");
-        assert_eq!(of(&level, &found(0.28, 0.30, 0.33)), Verdict::Reproduced);
-        assert_eq!(of(&level, &found(0.01, 0.02, 0.03)), Verdict::NotReproduced);
+        assert_eq!(
+            of(&level, &found(0.28, 0.30, 0.33)),
+            ClaimVerdict::Reproduced
+        );
+        assert_eq!(
+            of(&level, &found(0.01, 0.02, 0.03)),
+            ClaimVerdict::NotReproduced
+        );
         let same = claim("unit = \"times\"\nside = \"same\"");
-        assert_eq!(of(&same, &found(0.97, 1.0, 1.03)), Verdict::Reproduced);
-        assert_eq!(of(&same, &found(1.10, 1.2, 1.30)), Verdict::NotReproduced);
-        assert_eq!(of(&same, &found(0.8, 1.0, 1.2)), Verdict::Unknown);
+        assert_eq!(of(&same, &found(0.97, 1.0, 1.03)), ClaimVerdict::Reproduced);
+        assert_eq!(
+            of(&same, &found(1.10, 1.2, 1.30)),
+            ClaimVerdict::NotReproduced
+        );
+        assert_eq!(of(&same, &found(0.8, 1.0, 1.2)), ClaimVerdict::Unknown);
         let never = claim("unit = \"times\"\nside = \"not-below\"");
-        assert_eq!(of(&never, &found(0.97, 1.5, 2.0)), Verdict::Reproduced);
-        assert_eq!(of(&never, &found(0.7, 0.8, 0.9)), Verdict::NotReproduced);
-        assert_eq!(of(&never, &found(0.8, 1.0, 1.2)), Verdict::Unknown);
+        assert_eq!(of(&never, &found(0.97, 1.5, 2.0)), ClaimVerdict::Reproduced);
+        assert_eq!(
+            of(&never, &found(0.7, 0.8, 0.9)),
+            ClaimVerdict::NotReproduced
+        );
+        assert_eq!(of(&never, &found(0.8, 1.0, 1.2)), ClaimVerdict::Unknown);
         let gone = claim("unit = \"share\"\nside = \"not-above\"");
-        assert_eq!(of(&gone, &found(-0.3, -0.1, 0.02)), Verdict::Reproduced);
-        assert_eq!(of(&gone, &found(0.2, 0.3, 0.4)), Verdict::NotReproduced);
+        assert_eq!(
+            of(&gone, &found(-0.3, -0.1, 0.02)),
+            ClaimVerdict::Reproduced
+        );
+        assert_eq!(
+            of(&gone, &found(0.2, 0.3, 0.4)),
+            ClaimVerdict::NotReproduced
+        );
     }
 
     #[test]
     fn a_figure_is_as_good_as_its_worst_claim() {
-        use Verdict::{NotApplicable, NotReproduced, Reproduced, SameDirection, Unknown};
+        use ClaimVerdict::{NotApplicable, NotReproduced, Reproduced, SameDirection, Unknown};
         for (claims, expected) in [
             (vec![Reproduced, Reproduced], Reproduced),
             (vec![Reproduced, SameDirection], SameDirection),
@@ -346,7 +385,7 @@ mod tests {
             (vec![NotApplicable], NotApplicable),
             (vec![], NotApplicable),
         ] {
-            assert_eq!(Verdict::of_all(claims), expected);
+            assert_eq!(ClaimVerdict::of_all(claims), expected);
         }
     }
 

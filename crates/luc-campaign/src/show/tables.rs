@@ -16,14 +16,14 @@ use luc_stats::Interval;
 pub(crate) type Together<'s, 'a> = Vec<&'s PointResults<'a>>;
 
 /// A line of a table: its factors, its arm if it has one, and the figures of the columns.
-pub(crate) struct Line<'t> {
+pub(crate) struct TableLine<'t> {
     pub factors: Vec<(String, String)>,
     pub arm: Option<String>,
     pub figures: Vec<(&'t Column, Figure, Option<Interval>)>,
 }
 
 impl<'a> Shown<'a> {
-    pub(super) fn section(&self, table: &file::Table, tally: &mut Tally) -> Section {
+    pub(super) fn section(&self, table: &file::TableSpec, tally: &mut Tally) -> Section {
         let left = table.rows.len() + usize::from(table.arms.is_some());
         let (groups, commands) = match table.worst {
             None => (self.groups(table, tally), Vec::new()),
@@ -40,7 +40,7 @@ impl<'a> Shown<'a> {
 
     /// The points of a table, grouped by the figure that they share: each is alone, unless the
     /// columns summarize many points.
-    fn together(&self, table: &file::Table) -> Vec<Together<'_, 'a>> {
+    fn together(&self, table: &file::TableSpec) -> Vec<Together<'_, 'a>> {
         let points = self.points(table.block.get_ref(), &table.fits);
         if !table.is_over_points() {
             return points.into_iter().map(|point| vec![point]).collect();
@@ -60,7 +60,7 @@ impl<'a> Shown<'a> {
     }
 
     /// The lines of a table, in their order.
-    pub(crate) fn lines<'t>(&self, table: &'t file::Table) -> Vec<Line<'t>> {
+    pub(crate) fn lines<'t>(&self, table: &'t file::TableSpec) -> Vec<TableLine<'t>> {
         let arms = self.row_arms(table);
         let mut lines = Vec::new();
         for points in self.together(table) {
@@ -71,7 +71,7 @@ impl<'a> Shown<'a> {
                     (column, figure, found)
                 });
                 let own = values(&points[0].point, table.factors());
-                lines.push(Line {
+                lines.push(TableLine {
                     factors: table.factors().cloned().zip(own).collect(),
                     arm: arm.clone(),
                     figures: figures.collect(),
@@ -82,7 +82,7 @@ impl<'a> Shown<'a> {
     }
 
     /// Rows of a table, in groups that share all but their last left entry.
-    fn groups(&self, table: &file::Table, tally: &mut Tally) -> Vec<Vec<Row<String>>> {
+    fn groups(&self, table: &file::TableSpec, tally: &mut Tally) -> Vec<Vec<Row<String>>> {
         let together = self.together(table);
         let across: Vec<Option<String>> = match &table.across {
             None => vec![None],
@@ -135,7 +135,7 @@ impl<'a> Shown<'a> {
     }
 
     /// The arms that have rows of their own; a single `None` if none has.
-    fn row_arms(&self, table: &file::Table) -> Vec<Option<String>> {
+    fn row_arms(&self, table: &file::TableSpec) -> Vec<Option<String>> {
         let block = self
             .campaign
             .block(table.block.get_ref())
@@ -153,7 +153,7 @@ impl<'a> Shown<'a> {
     /// A figure, and its judgement if its column has a bound.
     fn entries(
         &self,
-        table: &file::Table,
+        table: &file::TableSpec,
         column: &Column,
         points: &[&PointResults<'_>],
         arm: Option<&str>,
@@ -194,7 +194,7 @@ impl<'a> Shown<'a> {
     /// The rows of the worst points, and the commands that measure again those that miss the bound.
     fn worst(
         &self,
-        table: &file::Table,
+        table: &file::TableSpec,
         most: usize,
         tally: &mut Tally,
     ) -> (Vec<Vec<Row<String>>>, Vec<String>) {
@@ -241,7 +241,7 @@ fn values<'f>(point: &Point<'_>, factors: impl Iterator<Item = &'f String>) -> V
 /// The commands that measure a figure's arms again, in the repeat that is furthest beyond the
 /// bound, after a line that names the point. Empty if the place has no such commands.
 fn again(
-    table: &file::Table,
+    table: &file::TableSpec,
     figure: &Figure,
     bound: Bound,
     results: &PointResults<'_>,
@@ -315,7 +315,7 @@ fn excess(bound: Bound, figure: f64) -> f64 {
     below.max(above)
 }
 
-fn bound(table: &file::Table, column: &Column, point: &Point<'_>) -> Bound {
+fn bound(table: &file::TableSpec, column: &Column, point: &Point<'_>) -> Bound {
     let goal = table
         .goals
         .iter()

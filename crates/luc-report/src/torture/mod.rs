@@ -16,7 +16,7 @@ use luc_vm::{AllowList, Content, GuestFile, RunSpec, build_disk_module};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::Progress;
+use crate::BatchProgress;
 use crate::error::{ReportError, Result};
 use crate::lab::StockLab;
 use crate::show::document::{Document, Entry, Row, Section, Table, Tone};
@@ -165,7 +165,11 @@ impl Torture {
 /// # Errors
 /// A machine could not be run. Losses, and guests that hang, panic or complain, are not errors:
 /// they are in the result, and the other scenarios still run.
-pub fn torture(args: &TortureArgs, lab: &StockLab, progress: &dyn Progress) -> Result<Torture> {
+pub fn torture(
+    args: &TortureArgs,
+    lab: &StockLab,
+    progress: &dyn BatchProgress,
+) -> Result<Torture> {
     let scenarios = args.scenarios();
     let jobs: Vec<(&String, &Scenario)> = args
         .kernels
@@ -210,7 +214,7 @@ pub fn torture(args: &TortureArgs, lab: &StockLab, progress: &dyn Progress) -> R
 }
 
 /// Passes on notes.
-struct Notes<'a>(&'a dyn Progress);
+struct Notes<'a>(&'a dyn BatchProgress);
 
 impl luc_vm::Progress for Notes<'_> {
     fn note(&mut self, text: &str) {
@@ -223,7 +227,7 @@ fn one(
     lab: &StockLab,
     kernel: &str,
     scenario: &Scenario,
-    progress: &dyn Progress,
+    progress: &dyn BatchProgress,
 ) -> Result<Torment> {
     let cell = scenario.cell(SCRIPT, args.cuts, args.ops, args.seed);
     let result = lab.run(kernel, CPU_MIPS, &mut Notes(progress), |progress| {

@@ -37,7 +37,7 @@ pub struct Before {
     schema: String,
     /// Id of the boot in which the settings were changed; a reboot resets them.
     boot: String,
-    values: Vec<Value>,
+    values: Vec<OldValue>,
     /// Private folder that holds the mounts; removed after they are unmounted.
     folder: PathBuf,
     /// Folder of the results.
@@ -46,7 +46,7 @@ pub struct Before {
 
 /// A file and its text before the changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Value {
+struct OldValue {
     path: String,
     text: String,
 }
@@ -154,13 +154,13 @@ impl Guard {
     /// A change is refused, or the old values cannot be saved.
     pub fn set(mut locked: Locked, out: &Path, folder: &Path, changes: &[Change]) -> Result<Self> {
         let machine = Machine::new(&locked.root);
-        let mut values: Vec<Value> = Vec::new();
+        let mut values: Vec<OldValue> = Vec::new();
         for change in changes {
             let text = value(&machine, &change.path);
             let first = values.iter().all(|value| value.path != change.path);
             // `<unsupported>` is not a value: the governor has no speed to set.
             if first && !text.is_empty() && !text.starts_with('<') {
-                values.push(Value {
+                values.push(OldValue {
                     path: change.path.clone(),
                     text,
                 });
@@ -316,7 +316,7 @@ fn put_back(locked: &mut Locked, before: &Before) -> Result<PutBack> {
     {
         refused.get_or_insert(error.to_string());
     }
-    for Value { path, text } in before.values.iter().rev() {
+    for OldValue { path, text } in before.values.iter().rev() {
         if value(&machine, path) == *text {
             continue;
         }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use luc_campaign::Store;
-use luc_campaign::diff::{Change, Compared, Diff, Side};
+use luc_campaign::diff::{ComparedFigure, Diff, DiffSide, FigureChange};
 use serde_json::json;
 
 use crate::failure::OrFailure as _;
@@ -38,16 +38,16 @@ pub struct Args {
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let first = Side::of(&Store::existing(&self.a).or_failure()?).or_failure()?;
+        let first = DiffSide::of(&Store::existing(&self.a).or_failure()?).or_failure()?;
         let (a, b) = match &self.b {
             Some(b) => (
                 first,
-                Side::of(&Store::existing(b).or_failure()?).or_failure()?,
+                DiffSide::of(&Store::existing(b).or_failure()?).or_failure()?,
             ),
             None => (first.before(), first),
         };
         let diff = Diff::of(&a, &b);
-        let changed = diff.count(Change::Changed);
+        let changed = diff.count(FigureChange::Changed);
         if self.json {
             let mut value = json!({ "schema": SCHEMA, "changed": changed });
             let rest = serde_json::to_value(&diff).map_err(anyhow::Error::from)?;
@@ -74,11 +74,11 @@ fn print(diff: &Diff, context: &mut Context) -> Result<(), Failure> {
     let out = &mut *context.out;
     for figure in &diff.figures {
         let text = match figure.verdict {
-            Change::Same => continue,
-            Change::Changed => line("changed", figure),
-            Change::Unsure => line("unsure", figure),
-            Change::OnlyInA => line("only in A", figure),
-            Change::OnlyInB => line("only in B", figure),
+            FigureChange::Same => continue,
+            FigureChange::Changed => line("changed", figure),
+            FigureChange::Unsure => line("unsure", figure),
+            FigureChange::OnlyInA => line("only in A", figure),
+            FigureChange::OnlyInB => line("only in B", figure),
         };
         writeln!(out, "{text}")?;
     }
@@ -88,16 +88,16 @@ fn print(diff: &Diff, context: &mut Context) -> Result<(), Failure> {
          only in A, {} only in B",
         counted(diff.figures.len() as u64, "figure", "figures"),
         diff.confidence * 100.0,
-        diff.count(Change::Changed),
-        diff.count(Change::Same),
-        diff.count(Change::Unsure),
-        diff.count(Change::OnlyInA),
-        diff.count(Change::OnlyInB),
+        diff.count(FigureChange::Changed),
+        diff.count(FigureChange::Same),
+        diff.count(FigureChange::Unsure),
+        diff.count(FigureChange::OnlyInA),
+        diff.count(FigureChange::OnlyInB),
     )?;
     Ok(())
 }
 
-fn line(word: &str, figure: &Compared) -> String {
+fn line(word: &str, figure: &ComparedFigure) -> String {
     let row: Vec<String> = figure
         .at
         .row

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use luc_campaign::backends::{self, Engine, Row, Wishes};
+use luc_campaign::backends::{self, BackendRow, Engine, Wishes};
 use luc_campaign::places::host::put_back_at_once;
 use luc_campaign::{Store, run};
 
@@ -48,7 +48,7 @@ pub struct Args {
 
 /// The chosen back-end.
 #[derive(Clone, Copy)]
-struct Choice(&'static Row);
+struct Choice(&'static BackendRow);
 
 impl std::fmt::Debug for Choice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -57,7 +57,7 @@ impl std::fmt::Debug for Choice {
 }
 
 fn rows() -> impl TypedValueParser<Value = Choice> {
-    let value = |row: &Row| PossibleValue::new(row.name).help(row.help);
+    let value = |row: &BackendRow| PossibleValue::new(row.name).help(row.help);
     PossibleValuesParser::new(backends::ALL.iter().map(value)).map(|name| {
         let named = backends::ALL.iter().find(|row| row.name == name);
         Choice(named.expect("the parser knows these names alone"))

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use clap::ValueHint;
 use luc_campaign::Store;
-use luc_campaign::validate::{AGREES_SHARE, Compared, Figure, SEEDS, Validation, validate, within};
+use luc_campaign::validate::{
+    AGREES_SHARE, SEEDS, SimulatedArm, SimulatedFigure, Validation, validate, within,
+};
 use serde_json::json;
 
 use crate::failure::OrFailure as _;
@@ -72,7 +74,7 @@ fn tell(found: &Validation, context: &mut Context) -> Result<(), Failure> {
     let percent = |share: f64| format!("{:+.1}%", share * 100.0);
     let figure = |figure: f64| format!("{figure:.*}", if figure < 100.0 { 2 } else { 0 });
     let share = |share: Option<f64>| share.map_or_else(String::new, luc_cli::units::percent);
-    let range = |it: &Figure, of: &dyn Fn(f64) -> String| {
+    let range = |it: &SimulatedFigure, of: &dyn Fn(f64) -> String| {
         if it.sim_min < it.sim_max {
             format!("{} to {}", of(it.sim_min), of(it.sim_max))
         } else {
@@ -84,8 +86,9 @@ fn tell(found: &Validation, context: &mut Context) -> Result<(), Failure> {
         .compared
         .iter()
         .map(|it| {
-            let of_ratio =
-                |of: &dyn Fn(&Figure) -> String| it.ratio.as_ref().map_or_else(String::new, of);
+            let of_ratio = |of: &dyn Fn(&SimulatedFigure) -> String| {
+                it.ratio.as_ref().map_or_else(String::new, of)
+            };
             [
                 it.cell.clone(),
                 it.arm.clone(),
@@ -130,7 +133,7 @@ fn tell(found: &Validation, context: &mut Context) -> Result<(), Failure> {
     let shares = found
         .compared
         .iter()
-        .filter_map(Compared::two_commits_error);
+        .filter_map(SimulatedArm::two_commits_error);
     let (near, all_shares) = within(shares, POINTS);
     if all_shares > 0 {
         writeln!(
@@ -162,9 +165,9 @@ const TOTALS: [&str; 9] = [
 ];
 
 /// Returns one line per benchmark, and one for all.
-fn totals(compared: &[Compared]) -> Vec<[String; 9]> {
+fn totals(compared: &[SimulatedArm]) -> Vec<[String; 9]> {
     let names: BTreeSet<&str> = compared.iter().map(|it| it.benchmark.as_str()).collect();
-    let total = |name: &str, is_meant: &dyn Fn(&Compared) -> bool| {
+    let total = |name: &str, is_meant: &dyn Fn(&SimulatedArm) -> bool| {
         let meant = || compared.iter().filter(|it| is_meant(it));
         let [rates, rates_5, rates_10, rates_all] = counts(meant().map(|it| &it.rate));
         let ratios = meant().filter_map(|it| it.ratio.as_ref());
@@ -190,8 +193,8 @@ fn totals(compared: &[Compared]) -> Vec<[String; 9]> {
 }
 
 /// Counts the figures that agree, those whose median is within each of [`NEAR`], and all figures.
-fn counts<'a>(figures: impl Iterator<Item = &'a Figure> + Clone) -> [String; 4] {
-    let errors = || figures.clone().map(Figure::error_share);
+fn counts<'a>(figures: impl Iterator<Item = &'a SimulatedFigure> + Clone) -> [String; 4] {
+    let errors = || figures.clone().map(SimulatedFigure::error_share);
     let [near, nearly] = NEAR.map(|share| within(errors(), share).0);
     let agree = figures.clone().filter(|it| it.agrees()).count();
     [agree, near, nearly, figures.count()].map(|count| count.to_string())

@@ -75,7 +75,7 @@ struct Report<'a> {
     latency_ratio: Option<Ratio>,
     idle_pairs: u64,
     /// `certified` or `refuted`; `None` if the pairs decide nothing.
-    verdict: Option<luc_guard::Verdict>,
+    verdict: Option<luc_guard::TrialVerdict>,
     verdict_pairs: Option<u64>,
     sentence: String,
     /// Why the trial ended early.

@@ -1,7 +1,7 @@
 //! The sums of the windows of both sides, and their ratios.
 
 use luc_bpf::Counts;
-use luc_guard::{Judge, Measure, Pair, Side, Verdict};
+use luc_guard::{Judge, Measure, Pair, Side, TrialVerdict};
 use luc_stats::{Interval, Prior};
 use serde::Serialize;
 
@@ -106,7 +106,7 @@ pub struct Tally {
     rates: Vec<f64>,
     latencies: Vec<f64>,
     judge: Judge,
-    found: Option<(Verdict, u64)>,
+    found: Option<(TrialVerdict, u64)>,
     pub idle_pairs: u64,
 }
 
@@ -161,7 +161,7 @@ impl Tally {
     }
 
     /// The first verdict, and how many pairs it took.
-    pub fn found(&self) -> Option<(Verdict, u64)> {
+    pub fn found(&self) -> Option<(TrialVerdict, u64)> {
         self.found
     }
 }
@@ -189,10 +189,10 @@ pub fn sentence(tally: &Tally) -> String {
     };
     let gives = of(format!("{low:.2} to {high:.2}"));
     let verdict = match tally.found() {
-        Some((Verdict::Certified, pairs)) => {
+        Some((TrialVerdict::Certified, pairs)) => {
             format!("; at least 0.99 of stock with 99% confidence, after {pairs} pairs")
         }
-        Some((Verdict::Refuted, pairs)) => {
+        Some((TrialVerdict::Refuted, pairs)) => {
             format!("; less than 0.99 of stock with 99% confidence, after {pairs} pairs")
         }
         None => String::new(),
