@@ -109,7 +109,7 @@ fn campaigns_keys_and_folders_that_are_none() {
         assert!(key.contains(before), "{key}");
         key.replacen(before, after, 1)
     };
-    let lines: [&[&str]; 15] = [
+    let lines: [&[&str]; 16] = [
         &["run", "bensh"],
         &["run", "nothing.toml"],
         &["run", "empty"],
@@ -120,6 +120,7 @@ fn campaigns_keys_and_folders_that_are_none() {
         &["diff", "old", "empty"],
         &["run", "good.toml", "-o", "good.toml"],
         &["run", "good.toml", "--erase"],
+        &["run", "good.toml", "--partition", "p"],
         &["cell", "stock", "-o", "new"],
         &["cell", "{}", "-o", "new"],
         &["cell", &edit("\"lab\"", "\"moon\""), "-o", "new"],

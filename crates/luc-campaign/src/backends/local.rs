@@ -4,35 +4,36 @@ use std::fs;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use super::{Backend, Wishes};
+use super::{Backend, Engine, Wishes};
 use crate::cell::Cell;
 use crate::error::{CampaignError, Result};
 use crate::measure::{Board, measure_cell, place_of};
 use crate::places::{self, Needs, Setup};
 use crate::store::Store;
 
-/// Name on the command line.
-pub const NAME: &str = "local";
-
-/// # Errors
-/// An option applies only to an engine's jobs.
-pub fn make(wishes: &Wishes) -> Result<Box<dyn Backend>> {
-    if wishes.engine.is_some() {
-        return Err(CampaignError::Backend {
-            backend: NAME,
-            why: "the options are for a cluster, but cells run on this machine; name a back-end \
-                  with --on"
-                .to_owned(),
-        });
-    }
-    Ok(Box::new(Local { jobs: wishes.jobs }))
-}
+const NAME: &str = "local";
 
 /// Runs cells on this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Local {
     /// Most cells at a time; `None`: as many as there are processors.
     pub jobs: Option<u32>,
+}
+
+impl Local {
+    /// # Errors
+    /// An option applies only to an engine's jobs.
+    pub fn new(wishes: &Wishes) -> Result<Self> {
+        if wishes.engine != Engine::default() {
+            return Err(CampaignError::Backend {
+                backend: NAME,
+                why: "the options are for a cluster, but cells run on this machine; name a \
+                      back-end with --on"
+                    .to_owned(),
+            });
+        }
+        Ok(Self { jobs: wishes.jobs })
+    }
 }
 
 /// Free processors and memory, and whether a running cell needs the machine to itself.

@@ -1,5 +1,4 @@
-//! Back-ends, which run a wave's cells: this process, or an engine. Each is a file and a row of
-//! [`ALL`].
+//! Back-ends, which run a wave's cells: this process, or an engine.
 //!
 //! A back-end starts `luc-lab campaign cell`, or does the same work itself, and waits. The results
 //! tell which cells are missing, so a back-end keeps no state.
@@ -34,70 +33,28 @@ pub trait Backend {
     ) -> Result<()>;
 }
 
-/// The command line's options on where and how cells run.
+/// The command line's options on how cells run.
 #[derive(Clone, Debug, Default)]
 pub struct Wishes {
     /// Most cells at the same time.
     pub jobs: Option<u32>,
-    /// Options for engines that run jobs.
-    pub engine: Option<Engine>,
+    pub engine: Engine,
 }
 
-/// The command line's options for an engine's jobs.
-#[derive(Clone, Debug, Default)]
+/// For a cluster
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+#[command(next_help_heading = "For a cluster")]
 pub struct Engine {
-    /// Partition for the jobs; `None`: the engine chooses.
+    /// Partition to submit the jobs to
+    #[arg(long, value_name = "NAME")]
     pub partition: Option<String>,
-    /// Extra arguments for the submit command.
-    pub submit_args: Vec<String>,
-    /// The program that a job runs; `None`: this one.
+    /// Argument for sbatch; overrides LUC's own; may be repeated
+    #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
+    pub sbatch_arg: Vec<String>,
+    /// Path of the program on the nodes [default: this one]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::ExecutablePath)]
     pub program: Option<PathBuf>,
-    /// Seconds between two queries of the queue; `None`: the back-end's default.
+    /// Seconds between two looks at the queue [default: 10]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub poll_s: Option<u32>,
-}
-
-/// A back-end on the command line.
-pub struct BackendRow {
-    /// Name, one word.
-    pub name: &'static str,
-    /// Description, one line.
-    pub help: &'static str,
-    /// # Errors
-    /// This back-end does not support an option.
-    pub make: fn(&Wishes) -> Result<Box<dyn Backend>>,
-}
-
-/// Every back-end; the first is the default.
-pub const ALL: &[BackendRow] = &[
-    BackendRow {
-        name: local::NAME,
-        help: "This machine",
-        make: local::make,
-    },
-    BackendRow {
-        name: slurm::NAME,
-        help: "Slurm jobs; the results must be on a file system that the nodes share",
-        make: slurm::make,
-    },
-];
-
-#[cfg(test)]
-mod tests {
-    use super::{ALL, Engine, Wishes};
-
-    #[test]
-    fn rows_have_the_names_of_their_back_ends() {
-        for row in ALL {
-            let backend = (row.make)(&Wishes::default()).unwrap();
-            assert_eq!(backend.name(), row.name);
-        }
-        let wishes = Wishes {
-            engine: Some(Engine::default()),
-            ..Wishes::default()
-        };
-        assert!(
-            (ALL[0].make)(&wishes).is_err(),
-            "this machine takes no jobs"
-        );
-    }
 }

@@ -27,8 +27,7 @@ use crate::measure::{Board, Missing};
 use crate::places::{self, Setup};
 use crate::store::{Failed, Store};
 
-/// Name on the command line.
-pub const NAME: &str = "slurm";
+const NAME: &str = "slurm";
 
 /// Seconds between two queries of the queue. One query covers all tasks; a cell takes longer.
 const POLL_S: u32 = 10;
@@ -40,25 +39,11 @@ const TRIES_MAX: u8 = 2;
 /// Last bytes of a task's output that are kept with a failure.
 const LOG_BYTES: usize = 65_536;
 /// Reasons for waiting that resolve by themselves. Any other reason is reported, once.
-const USUAL_REASONS: [&str; 7] = [
-    "None",
-    "Resources",
-    "Priority",
-    "JobArrayTaskLimit",
-    "BeginTime",
-    "Cleaning",
-    "NodeDown",
-];
+const USUAL_REASONS: &str =
+    "None, Resources, Priority, JobArrayTaskLimit, BeginTime, Cleaning, NodeDown";
 
-/// Runs cells as tasks of Slurm's job arrays.
-pub struct Slurm(Wishes);
-
-/// # Errors
-/// Never: Slurm itself checks the options.
-#[allow(clippy::unnecessary_wraps)] // the type of a row
-pub fn make(wishes: &Wishes) -> Result<Box<dyn Backend>> {
-    Ok(Box::new(Slurm(wishes.clone())))
-}
+/// Runs cells as tasks of Slurm's job arrays. Slurm itself checks the options.
+pub struct Slurm(pub Wishes);
 
 fn refused(why: impl ToString) -> CampaignError {
     CampaignError::Backend {
@@ -134,7 +119,7 @@ impl<'a> Jobs<'a> {
         open.sort_by_key(|open| open.missing.needs);
         let dir = absolute(store.dir())?;
         Ok(Self {
-            engine: wishes.engine.clone().unwrap_or_default(),
+            engine: wishes.engine.clone(),
             jobs: wishes.jobs,
             tasks_max,
             open,
@@ -248,7 +233,7 @@ impl<'a> Jobs<'a> {
         let partition = self.engine.partition.as_ref();
         arguments.extend(partition.map(|partition| format!("--partition={partition}")));
         // Last, so that they override ours.
-        arguments.extend(self.engine.submit_args.iter().cloned());
+        arguments.extend(self.engine.sbatch_arg.iter().cloned());
         Ok(arguments)
     }
 
@@ -272,7 +257,8 @@ impl<'a> Jobs<'a> {
                 .filter_map(|line| line.strip_prefix("PENDING|"));
             let waiting: Vec<&str> = waiting.collect();
             let running = queue.len() - waiting.len();
-            for reason in waiting.iter().filter(|why| !USUAL_REASONS.contains(why)) {
+            let is_usual = |reason: &str| USUAL_REASONS.split(", ").any(|usual| usual == reason);
+            for reason in waiting.iter().filter(|reason| !is_usual(reason)) {
                 self.tell(format!("jobs wait: {reason}"), board);
             }
             let waiting = waiting.len();

@@ -1,10 +1,11 @@
-//! Exports the next wave in other programs' formats. Each is a file and a row of [`FORMATS`].
+//! Exports the next wave in other programs' formats. Each is a file with a
+//! function `text`.
 //!
 //! Such a program runs `luc-lab campaign cell` for each cell. The results are the same files as
 //! those of `luc-lab campaign run`, so either continues where the other stopped.
 
-mod parallel;
-mod snakemake;
+pub mod parallel;
+pub mod snakemake;
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -47,23 +48,6 @@ impl<'a> Export<'a> {
         })
     }
 }
-
-/// A format for waves.
-pub trait Format: Sync {
-    /// Name, one word.
-    fn name(&self) -> &'static str;
-
-    /// Description, one line.
-    fn help(&self) -> &'static str;
-
-    /// The wave in this format.
-    ///
-    /// # Errors
-    /// The format cannot hold a path.
-    fn text(&self, export: &Export<'_>) -> Result<String>;
-}
-
-pub const FORMATS: &[&dyn Format] = &[&parallel::Parallel, &snakemake::Snakemake];
 
 /// The argument that names the module's sources; empty if there are none.
 pub(crate) fn source_words(source: &Path) -> Result<String> {

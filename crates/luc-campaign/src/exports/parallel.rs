@@ -2,32 +2,22 @@
 
 use std::fmt::Write as _;
 
-use super::{Export, Format, quoted, source_words};
+use super::{Export, quoted, source_words};
 use crate::error::{CampaignError, Result};
 
-pub struct Parallel;
-
-impl Format for Parallel {
-    fn name(&self) -> &'static str {
-        "parallel"
+/// # Errors
+/// A path or a key cannot be passed to a shell.
+pub fn text(export: &Export<'_>) -> Result<String> {
+    let program = quoted(&export.program)?;
+    let (dir, source) = (quoted(&export.dir)?, source_words(&export.source)?);
+    let mut text = String::new();
+    for missing in &export.missing {
+        let key = missing.cell.key();
+        let key = shlex::try_quote(&key).map_err(|error| CampaignError::BadKey {
+            why: format!("it cannot be passed to a shell: {error}"),
+        })?;
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{program} campaign cell {key} --out {dir}{source}");
     }
-
-    fn help(&self) -> &'static str {
-        "One shell command per cell: `parallel < FILE`, `xargs -d '\\n' -n 1 sh -c < FILE`"
-    }
-
-    fn text(&self, export: &Export<'_>) -> Result<String> {
-        let program = quoted(&export.program)?;
-        let (dir, source) = (quoted(&export.dir)?, source_words(&export.source)?);
-        let mut text = String::new();
-        for missing in &export.missing {
-            let key = missing.cell.key();
-            let key = shlex::try_quote(&key).map_err(|error| CampaignError::BadKey {
-                why: format!("it cannot be passed to a shell: {error}"),
-            })?;
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "{program} campaign cell {key} --out {dir}{source}");
-        }
-        Ok(text)
-    }
+    Ok(text)
 }

@@ -4,10 +4,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::{Export, Format, source_words};
+use super::{Export, source_words};
 use crate::error::{CampaignError, Result};
-
-pub struct Snakemake;
 
 /// The rules; `{name:q}` is Snakemake's syntax for a quoted word.
 const RULES: &str = r#"
@@ -28,41 +26,33 @@ rule cell:
         "{LUC:q} campaign cell {params.key:q} --out {OUT:q} {SOURCE}"
 "#;
 
-impl Format for Snakemake {
-    fn name(&self) -> &'static str {
-        "snakemake"
+/// # Errors
+/// A Snakefile cannot hold a path.
+pub fn text(export: &Export<'_>) -> Result<String> {
+    let title = export.title.replace(['\n', '\r'], " ");
+    let mut text = format!("# The next wave of the campaign: {title}\n\n");
+    for (name, path) in [("LUC", &export.program), ("OUT", &export.dir)] {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{name} = {}", literal(word(path)?));
     }
-
-    fn help(&self) -> &'static str {
-        "A Snakefile with a rule for a cell: `snakemake -s FILE --cores all --keep-going`"
+    let source = source_words(word(&export.source).map(Path::new)?)?;
+    let _ = writeln!(text, "SOURCE = {}", literal(source.trim()));
+    text += "# Name of the result: key of the cell, processors, memory in MiB.\nCELLS = {\n";
+    for missing in &export.missing {
+        let name = missing.cell.hash(&missing.versions);
+        let key = literal(&missing.cell.key());
+        let needs = missing.needs;
+        let _ = writeln!(
+            text,
+            "    {}: ({key}, {}, {}),",
+            literal(&name),
+            needs.processors.max(1),
+            needs.memory_mib
+        );
     }
-
-    fn text(&self, export: &Export<'_>) -> Result<String> {
-        let title = export.title.replace(['\n', '\r'], " ");
-        let mut text = format!("# The next wave of the campaign: {title}\n\n");
-        for (name, path) in [("LUC", &export.program), ("OUT", &export.dir)] {
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "{name} = {}", literal(word(path)?));
-        }
-        let source = source_words(word(&export.source).map(Path::new)?)?;
-        let _ = writeln!(text, "SOURCE = {}", literal(source.trim()));
-        text += "# Name of the result: key of the cell, processors, memory in MiB.\nCELLS = {\n";
-        for missing in &export.missing {
-            let name = missing.cell.hash(&missing.versions);
-            let key = literal(&missing.cell.key());
-            let needs = missing.needs;
-            let _ = writeln!(
-                text,
-                "    {}: ({key}, {}, {}),",
-                literal(&name),
-                needs.processors.max(1),
-                needs.memory_mib
-            );
-        }
-        text += "}\n";
-        text += RULES;
-        Ok(text)
-    }
+    text += "}\n";
+    text += RULES;
+    Ok(text)
 }
 
 /// A Python literal: a JSON string is one.

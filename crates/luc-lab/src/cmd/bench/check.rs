@@ -5,7 +5,7 @@ use luc_wml::{Diagnostic, LoadError, Script};
 use luc_workload::wml::Chosen;
 use serde_json::json;
 
-use super::chosen::{overrides, refused};
+use super::chosen::{overrides, planned, refused};
 use luc_cli::Context;
 use luc_cli::exit::Failure;
 use luc_cli::units::{bytes, counted};
@@ -33,11 +33,7 @@ pub struct Args {
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let overrides = overrides(&self.chosen)?;
-        let checked = self.chosen.script().and_then(|script| {
-            let plan = script.plan(&overrides)?;
-            Ok((script, plan))
-        });
-        match checked {
+        match planned(&self.chosen, &overrides) {
             Ok((script, plan)) if self.json => {
                 let value = json!({
                     "schema": SCHEMA,

@@ -2,7 +2,7 @@
 
 use luc_workload::wml::{self, Chosen, WmlOptions};
 
-use super::chosen::{overrides, refused, told};
+use super::chosen::{overrides, planned, refused};
 use crate::failure;
 use luc_cli::Context;
 use luc_cli::exit::Failure;
@@ -33,13 +33,9 @@ pub struct Args {
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let overrides = overrides(&self.chosen)?;
-        let script = match self.chosen.script() {
-            Ok(script) => script,
+        let (script, plan) = match planned(&self.chosen, &overrides) {
+            Ok(planned) => planned,
             Err(error) => return Err(refused(error, context)?),
-        };
-        let plan = match script.plan(&overrides) {
-            Ok(plan) => plan,
-            Err(diagnostics) => return Err(told(&diagnostics, context)?),
         };
         let mut bar = None;
         let report = wml::run(

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use luc_campaign::exports::{Export, FORMATS, Format};
+use luc_campaign::exports::{Export, parallel, snakemake};
 use luc_campaign::store::Results;
 use luc_campaign::{Store, run};
 
@@ -18,7 +17,7 @@ use luc_cli::verb::Verb;
 ///
 /// Exports the missing cells that are known so far. If intervals are still wide afterwards, the
 /// next export holds more cells; it is empty when the campaign is done.
-#[derive(clap::Args)]
+#[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab campaign export bench --format parallel\n\
     \x20 luc-lab campaign export mine.toml --out out/mine --format snakemake")]
@@ -26,8 +25,8 @@ pub struct Args {
     #[command(flatten)]
     chosen: Chosen,
     /// The format
-    #[arg(long, value_parser = formats())]
-    format: &'static dyn Format,
+    #[arg(long, value_enum)]
+    format: Format,
     /// Include cells that failed
     #[arg(long)]
     again: bool,
@@ -39,21 +38,12 @@ pub struct Args {
     source: Option<PathBuf>,
 }
 
-impl std::fmt::Debug for Args {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Args")
-            .field("chosen", &self.chosen)
-            .field("format", &self.format.name())
-            .finish_non_exhaustive()
-    }
-}
-
-fn formats() -> impl TypedValueParser<Value = &'static dyn Format> {
-    let value = |format: &&dyn Format| PossibleValue::new(format.name()).help(format.help());
-    PossibleValuesParser::new(FORMATS.iter().map(value)).map(|name| {
-        let named = FORMATS.iter().find(|format| format.name() == name);
-        *named.expect("the parser knows these names alone")
-    })
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Format {
+    /// One shell command per cell: `parallel < FILE`, `xargs -d '\n' -n 1 sh -c < FILE`
+    Parallel,
+    /// A Snakefile with a rule for a cell: `snakemake -s FILE --cores all --keep-going`
+    Snakemake,
 }
 
 impl Verb for Args {
@@ -77,9 +67,11 @@ impl Verb for Args {
             None => std::env::current_exe()?,
         };
         let export = Export::new(&campaign, &wave.cells, &setup, &program, &dir).or_failure()?;
-        context
-            .out
-            .write_all(self.format.text(&export).or_failure()?.as_bytes())?;
+        let text = match self.format {
+            Format::Parallel => parallel::text(&export),
+            Format::Snakemake => snakemake::text(&export),
+        };
+        context.out.write_all(text.or_failure()?.as_bytes())?;
         context.out.flush()?;
         if wave.cells.is_empty() {
             let failed = counted(wave.failed as u64, "cell", "cells");

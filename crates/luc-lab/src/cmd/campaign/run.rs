@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use luc_campaign::backends::{self, BackendRow, Engine, Wishes};
+use luc_campaign::backends::local::Local;
+use luc_campaign::backends::slurm::Slurm;
+use luc_campaign::backends::{Backend, Engine, Wishes};
 use luc_campaign::places::host::put_back_at_once;
 use luc_campaign::{Store, run};
 
@@ -40,72 +41,32 @@ pub struct Args {
     #[command(flatten)]
     device: Device,
     /// Where cells are measured
-    #[arg(long, value_name = "BACK-END", default_value = backends::ALL[0].name, value_parser = rows())]
-    on: Choice,
+    #[arg(long, value_name = "BACK-END", value_enum, default_value_t = On::Local)]
+    on: On,
     #[command(flatten)]
-    engine: EngineArgs,
+    engine: Engine,
 }
 
-/// The chosen back-end.
-#[derive(Clone, Copy)]
-struct Choice(&'static BackendRow);
-
-impl std::fmt::Debug for Choice {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.0.name)
-    }
-}
-
-fn rows() -> impl TypedValueParser<Value = Choice> {
-    let value = |row: &BackendRow| PossibleValue::new(row.name).help(row.help);
-    PossibleValuesParser::new(backends::ALL.iter().map(value)).map(|name| {
-        let named = backends::ALL.iter().find(|row| row.name == name);
-        Choice(named.expect("the parser knows these names alone"))
-    })
-}
-
-/// For a cluster
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "For a cluster")]
-struct EngineArgs {
-    /// Partition to submit the jobs to
-    #[arg(long, value_name = "NAME")]
-    partition: Option<String>,
-    /// Argument for sbatch; overrides LUC's own; may be repeated
-    #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
-    sbatch_arg: Vec<String>,
-    /// Path of the program on the nodes [default: this one]
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::ExecutablePath)]
-    program: Option<PathBuf>,
-    /// Seconds between two looks at the queue [default: 10]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3600))]
-    poll_s: Option<u32>,
-}
-
-impl EngineArgs {
-    /// Returns `None` if no such option was given.
-    fn wishes(&self) -> Option<Engine> {
-        let is_said = self.partition.is_some()
-            || !self.sbatch_arg.is_empty()
-            || self.program.is_some()
-            || self.poll_s.is_some();
-        is_said.then(|| Engine {
-            partition: self.partition.clone(),
-            submit_args: self.sbatch_arg.clone(),
-            program: self.program.clone(),
-            poll_s: self.poll_s,
-        })
-    }
+/// A back-end.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum On {
+    /// This machine
+    Local,
+    /// Slurm jobs; the results must be on a file system that the nodes share
+    Slurm,
 }
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let campaign = self.chosen.campaign()?;
-        let backend = (self.on.0.make)(&Wishes {
+        let wishes = Wishes {
             jobs: self.jobs,
-            engine: self.engine.wishes(),
-        })
-        .or_failure()?;
+            engine: self.engine.clone(),
+        };
+        let backend: Box<dyn Backend> = match self.on {
+            On::Local => Box::new(Local::new(&wishes).or_failure()?),
+            On::Slurm => Box::new(Slurm(wishes)),
+        };
         let out = self.chosen.out();
         let (source, device) = (self.source.as_deref(), Some(&self.device));
         let setup = setup(places(&campaign), source, &out, device, context)?;
