@@ -316,18 +316,12 @@ repeats_max = 3
 "#;
 
     fn arm(name: &str, rate: f64) -> ArmResult {
-        let call = r#"{"count": 1, "mean_ns": 1.0, "p50_ns": 1, "p99_ns": 1, "max_ns": 1}"#;
-        let report = format!(
-            r#"{{"schema": "luc-bench/1", "workload": "metarates", "args": {{"dir": "/", "keep": true,
-            "procs": 4, "files": 4, "unique_dirs": false, "create": false, "stat": false,
-            "utime": false, "no_fsync": false}}, "unsafe_no_fsync": false, "phases": [],
-            "file_creation_rate_per_s": {rate:?}, "open": {call}, "fsync": {call}, "close": {call},
-            "interrupted": false, "elapsed_ns": 1000, "journal": null, "fsyncs_per_commit": null,
-            "cpu_busy_ns": null}}"#
-        );
+        let printed = include_str!("../../tests/data/create-fsync.json");
+        let mut report: serde_json::Value = serde_json::from_str(printed).unwrap();
+        report["ops_per_s"] = rate.into();
         ArmResult {
             arm: name.to_owned(),
-            report: serde_json::from_str(&report).unwrap(),
+            report: serde_json::from_value(report).unwrap(),
             // A positive number, since the rate is 60 to 150.
             #[allow(clippy::cast_possible_truncation)]
             counters: [

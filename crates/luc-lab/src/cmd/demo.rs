@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use luc_campaign::backends::local::Local;
 use luc_campaign::{Part, Store, campaigns, run};
 
-use super::campaign::{render, setup};
+use super::campaign::{all_measured, render, setup};
 use crate::bar::Bar;
 use crate::failure::OrFailure as _;
 use luc_cli::Context;
-use luc_cli::exit::{Code, Failure};
+use luc_cli::exit::Failure;
 use luc_cli::verb::{Interrupt, Verb};
 
 /// Show what LUC gives, on a stock kernel in a virtual machine
@@ -60,16 +60,7 @@ impl Verb for Args {
         let ended = run::run(&campaign, &store, &local, &setup, true, &bar).or_failure()?;
         drop(bar);
         render(&campaign, &store, Some(&setup), context)?;
-        let failed = ended.wave.failed;
-        if failed == 0 {
-            return Ok(());
-        }
-        let folder = store.dir().join("failed");
-        let line = format!(
-            "demo: {failed} of its cells failed; see {}",
-            folder.display()
-        );
-        Err(Failure::Coded(Code::Lab, line))
+        all_measured("demo", &ended, &store)
     }
 
     /// An interrupt keeps all measured cells.

@@ -18,7 +18,7 @@ use super::campaign;
 use crate::bar::Bar;
 use crate::failure::OrFailure as _;
 use luc_cli::Context;
-use luc_cli::exit::{Code, Failure};
+use luc_cli::exit::Failure;
 use luc_cli::units::counted;
 use luc_cli::verb::{Interrupt, Verb};
 
@@ -82,11 +82,8 @@ impl Verb for Args {
             // Nothing to measure: poles are computed.
             return self.tell(&document::answer(all, &figures, None), None, None, context);
         };
-        let mut failed = 0;
-        let (store, results, current) = if self.from_results {
-            let store = Store::existing(&self.out).or_failure()?;
-            let results = store.read().or_failure()?;
-            (store, results, None)
+        let (store, measured) = if self.from_results {
+            (Store::existing(&self.out).or_failure()?, None)
         } else {
             let source = self.source.as_deref();
             let setup = Setup {
@@ -97,21 +94,17 @@ impl Verb for Args {
             let bar = Bar::new();
             let local = Local { jobs: self.jobs };
             let ended = run::run(&campaign, &store, &local, &setup, false, &bar).or_failure()?;
-            drop(bar);
-            failed = ended.wave.failed;
-            let results = store.read().or_failure()?;
-            (store, results, Some(setup))
+            (store, Some((setup, ended)))
         };
-        let shown = Shown::new(&campaign, &results, current.as_ref());
+        let results = store.read().or_failure()?;
+        let current = measured.as_ref().map(|(setup, _)| setup);
+        let shown = Shown::new(&campaign, &results, current);
         let answers = document::answer(all, &figures, Some(&shown));
         self.tell(&answers, Some(&shown), Some(&store), context)?;
-        if failed == 0 {
-            return Ok(());
+        match measured {
+            Some((_, ended)) => campaign::all_measured("reproduce", &ended, &store),
+            None => Ok(()),
         }
-        let failed = counted(failed as u64, "cell", "cells");
-        let folder = store.dir().join("failed");
-        let line = format!("reproduce: {failed} failed; see {}", folder.display());
-        Err(Failure::Coded(Code::Lab, line))
     }
 
     /// An interrupt abandons the cells under way and keeps all measured ones.

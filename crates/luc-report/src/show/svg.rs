@@ -29,22 +29,23 @@ const FILE_WIDTH: u32 = 760;
 /// How far intervals at one position stand apart, pixels.
 const APART: f64 = 5.0;
 
-/// A chart for the page.
+/// A chart for the page, which shows its title.
 pub fn render(chart: &Chart) -> String {
-    drawing(chart, "width=\"100%\"", "")
+    drawing(chart, &chart.y_label, "width=\"100%\"", "")
 }
 
 /// A chart as a file of its own, with these colours.
 pub fn file(chart: &Chart, colours: &str) -> String {
     let size = format!("xmlns=\"http://www.w3.org/2000/svg\" width=\"{FILE_WIDTH}\"");
     let style = format!(
-        "<style>svg {{ {colours} font: 14px system-ui, sans-serif; fill: var(--ink); \
-         background: var(--paper); }}</style>\n"
+        "<style>:root {{ {colours} font: 14px system-ui, sans-serif; fill: var(--ink); }}\
+         </style>\n"
     );
-    drawing(chart, &size, &style)
+    let heading = format!("{}: {}", chart.title, chart.y_label);
+    drawing(chart, &heading, &size, &style)
 }
 
-fn drawing(chart: &Chart, size: &str, style: &str) -> String {
+fn drawing(chart: &Chart, heading: &str, size: &str, style: &str) -> String {
     let top = nice_top(chart.highest());
     let y = |value: f64| ABOVE + FIELD * (1.0 - (value / top).clamp(0.0, 1.0));
     let last = chart.x.len().saturating_sub(1).max(1) as f64;
@@ -53,12 +54,12 @@ fn drawing(chart: &Chart, size: &str, style: &str) -> String {
         format!("{:.2}%", ACROSS.0 + (ACROSS.1 - ACROSS.0) * share)
     };
     let soft = "fill=\"var(--soft)\"";
-    let label = escape(&format!("{}: {}", chart.title, chart.y_label));
     // Writing to a String cannot fail, here and below.
     let mut out = format!(
-        "<svg {size} height=\"{HEIGHT}\" role=\"img\" aria-label=\"{label}\">\n{style}\
+        "<svg {size} height=\"{HEIGHT}\" role=\"img\" aria-label=\"{}\">\n{style}\
          <text y=\"16\" {soft}>{}</text>\n<text y=\"38\">",
-        escape(&chart.y_label)
+        escape(&chart.title),
+        escape(heading)
     );
     for (index, line) in chart.lines.iter().enumerate() {
         let (colour, name) = (index % COLOURS, escape(&line.name));

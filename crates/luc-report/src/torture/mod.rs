@@ -165,6 +165,9 @@ impl Torture {
 /// # Errors
 /// A machine could not be run. Losses, and guests that hang, panic or complain, are not errors:
 /// they are in the result, and the other scenarios still run.
+///
+/// # Panics
+/// This machine cannot start a thread.
 pub fn torture(
     args: &TortureArgs,
     lab: &StockLab,

@@ -49,12 +49,12 @@ impl Verb for Args {
         let diff = Diff::of(&a, &b);
         let changed = diff.count(FigureChange::Changed);
         if self.json {
-            let mut value = json!({ "schema": SCHEMA, "changed": changed });
-            let rest = serde_json::to_value(&diff).map_err(anyhow::Error::from)?;
-            if let (Some(value), Some(rest)) = (value.as_object_mut(), rest.as_object()) {
-                value.extend(rest.clone());
-            }
-            context.print_json(&value)?;
+            context.print_json(&json!({
+                "schema": SCHEMA,
+                "changed": changed,
+                "confidence": diff.confidence,
+                "figures": diff.figures,
+            }))?;
         } else {
             print(&diff, context)?;
         }

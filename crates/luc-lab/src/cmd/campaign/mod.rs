@@ -9,6 +9,7 @@ mod run;
 mod status;
 
 pub use chosen::setup;
+pub use run::all_measured;
 pub use status::{command_line, render};
 
 use luc_cli::verb::verbs;

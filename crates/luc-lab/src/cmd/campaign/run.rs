@@ -14,6 +14,7 @@ use crate::bar::Bar;
 use crate::failure::OrFailure as _;
 use luc_cli::Context;
 use luc_cli::exit::{Code, Failure};
+use luc_cli::units::counted;
 use luc_cli::verb::{Interrupt, Verb};
 
 /// Measure what is missing, and render the report
@@ -56,6 +57,17 @@ enum On {
     Slurm,
 }
 
+/// Fails if a cell failed.
+pub fn all_measured(verb: &str, ended: &run::Ended, store: &Store) -> Result<(), Failure> {
+    if ended.wave.failed == 0 {
+        return Ok(());
+    }
+    let failed = counted(ended.wave.failed as u64, "cell", "cells");
+    let folder = store.dir().join("failed");
+    let line = format!("{verb}: {failed} failed; see {}", folder.display());
+    Err(Failure::Coded(Code::Lab, line))
+}
+
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let campaign = self.chosen.campaign()?;
@@ -76,14 +88,7 @@ impl Verb for Args {
             run::run(&campaign, &store, &*backend, &setup, self.again, &bar).or_failure()?;
         drop(bar);
         let tally = status::render(&campaign, &store, Some(&setup), context)?;
-        if ended.wave.failed > 0 {
-            let line = format!(
-                "campaign: {} failed; see {}",
-                luc_cli::units::counted(ended.wave.failed as u64, "cell", "cells"),
-                store.dir().join("failed").display()
-            );
-            return Err(Failure::Coded(Code::Lab, line));
-        }
+        all_measured("campaign", &ended, &store)?;
         status::missed(tally)
     }
 
