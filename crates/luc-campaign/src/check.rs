@@ -22,21 +22,16 @@ const POINTS_MAX: usize = 100_000;
 
 pub(crate) fn campaign(campaign: &Campaign) -> Result<(), Complaint> {
     let rule = &campaign.stop;
-    for (name, bad) in [
-        ("confidence", !(0.5..=0.999).contains(&rule.confidence)),
-        (
-            "half_width_share",
-            !(1e-6..=1.0).contains(&rule.half_width_share),
-        ),
-        ("repeats_min", !(1..=1000).contains(&rule.repeats_min)),
-        ("repeats_max", !(1..=1000).contains(&rule.repeats_max)),
+    let is_count = |repeats: u32| (1..=1000).contains(&repeats);
+    let is_sure = (0.5..=0.999).contains(&rule.confidence);
+    let is_share = (1e-6..=1.0).contains(&rule.half_width_share);
+    for (name, is_sound, bounds) in [
+        ("confidence", is_sure, "0.5 to 0.999"),
+        ("half_width_share", is_share, "0.000001 to 1"),
+        ("repeats_min", is_count(rule.repeats_min), "1 to 1000"),
+        ("repeats_max", is_count(rule.repeats_max), "1 to 1000"),
     ] {
-        if bad {
-            let bounds = match name {
-                "confidence" => "0.5 to 0.999",
-                "half_width_share" => "0.000001 to 1",
-                _ => "1 to 1000",
-            };
+        if !is_sound {
             return Err((None, format!("stop.{name}: must be {bounds}")));
         }
     }

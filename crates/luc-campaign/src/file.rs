@@ -222,6 +222,7 @@ pub struct Figure {
 
 impl Figure {
     /// The same measure of an arm, compared with nothing.
+    #[must_use]
     pub fn alone(&self, arm: &str) -> Self {
         Self {
             arm: arm.to_owned(),

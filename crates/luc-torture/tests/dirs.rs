@@ -117,6 +117,8 @@ fn every_kind_of_operation_is_done() {
     }
 }
 
+type Change<'a> = &'a dyn Fn(&mut Vec<u8>);
+
 #[test]
 fn every_change_to_what_is_promised_is_noticed() {
     let ground = Ground::worked(4, 300, true);
@@ -126,13 +128,13 @@ fn every_change_to_what_is_promised_is_noticed() {
         let data = fs::read(path).expect("content");
         let sector = data.chunks(512).position(|bytes| bytes[0] != 0);
         let zeros = sector.map_or(0..0, |at| at * 512..data.len().min((at + 1) * 512));
-        let changes: [(Kind, &dyn Fn(&mut Vec<u8>)); 6] = [
+        let changes: [(Kind, Change<'_>); 6] = [
             (Kind::Size, &|data| data.truncate(data.len() - 1)),
             (Kind::Size, &|data| data.push(0)),
             (Kind::Garbage, &|data| data[0] ^= 0x10),
             (Kind::Garbage, &|data| data[511] ^= 0x10),
             (Kind::Garbage, &|data| {
-                *data.last_mut().expect("a byte") ^= 0x10
+                *data.last_mut().expect("a byte") ^= 0x10;
             }),
             (Kind::Zeroed, &|data| data[zeros.clone()].fill(0)),
         ];

@@ -45,10 +45,10 @@ const USUAL_REASONS: &str =
 /// Runs cells as tasks of Slurm's job arrays. Slurm itself checks the options.
 pub struct Slurm(pub Wishes);
 
-fn refused(why: impl ToString) -> CampaignError {
+fn refused(why: impl Into<String>) -> CampaignError {
     CampaignError::Backend {
         backend: NAME,
-        why: why.to_string(),
+        why: why.into(),
     }
 }
 
@@ -86,7 +86,7 @@ struct Open<'a> {
 /// The jobs of a folder of results.
 struct Jobs<'a> {
     engine: Engine,
-    jobs: Option<u32>,
+    jobs_max: Option<u32>,
     tasks_max: usize,
     open: Vec<Open<'a>>,
     store: &'a Store,
@@ -106,7 +106,7 @@ impl<'a> Jobs<'a> {
                 "--device names a device of one machine, but jobs may run on any",
             ));
         }
-        let tasks_max = array_max().map_err(refused)?;
+        let tasks_max = array_max().map_err(|trouble| refused(trouble.to_string()))?;
         let mut open: Vec<Open<'_>> = Missing::of(cells, setup)?
             .into_iter()
             .map(|missing| Open {
@@ -120,7 +120,7 @@ impl<'a> Jobs<'a> {
         let dir = absolute(store.dir())?;
         Ok(Self {
             engine: wishes.engine.clone(),
-            jobs: wishes.jobs,
+            jobs_max: wishes.jobs,
             tasks_max,
             open,
             store,
@@ -164,7 +164,7 @@ impl<'a> Jobs<'a> {
                 None => arrays.push(vec![at]),
             }
         }
-        arrays.truncate(self.jobs.map_or(usize::MAX, |_| 1));
+        arrays.truncate(self.jobs_max.map_or(usize::MAX, |_| 1));
         for (number, array) in arrays.into_iter().enumerate() {
             match call("sbatch", &self.arguments(number, &array)?) {
                 Ok(told) => {
@@ -179,7 +179,7 @@ impl<'a> Jobs<'a> {
                 Err(trouble @ Trouble::Away(_)) => return self.away(&trouble, board),
                 Err(trouble) if number == 0 => {
                     self.clear();
-                    return Err(refused(trouble));
+                    return Err(refused(trouble.to_string()));
                 }
                 // Most likely a limit: the rest has its turn in the next round.
                 Err(trouble) => {
@@ -214,7 +214,10 @@ impl<'a> Jobs<'a> {
             quoted(&self.dir)?,
             source_words(&source)?
         );
-        let limit = self.jobs.map(|jobs| format!("%{jobs}")).unwrap_or_default();
+        let limit = self
+            .jobs_max
+            .map(|jobs| format!("%{jobs}"))
+            .unwrap_or_default();
         let dir = self.dir.display().to_string();
         let mut arguments = vec![
             "--parsable".to_owned(),
