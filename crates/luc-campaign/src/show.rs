@@ -60,7 +60,7 @@ impl<'a> Shown<'a> {
             .filter(|result| own.contains(&result.cell))
             .map(|result| ((is_current(result), result.at_s), result))
             .collect();
-        // Of equals the first counts; the map keeps the last.
+        // The first of equals counts; the map keeps the last.
         ranked.reverse();
         ranked.sort_by_key(|(rank, _)| *rank);
         let chosen: BTreeMap<&Cell, &'a CellResult> = ranked

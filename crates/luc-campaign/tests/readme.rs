@@ -1,5 +1,5 @@
-//! README shows output of `make demo`: a chart and lines of the report, rendered again here from the
-//! kept results. README may leave lines out, but adds none.
+//! README shows output of `make demo`: a chart and lines of the report, rendered again here from
+//! the kept results. README may leave lines out, but adds none.
 
 use std::fs;
 use std::path::Path;

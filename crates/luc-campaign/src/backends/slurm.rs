@@ -86,7 +86,7 @@ struct Open<'a> {
 /// The jobs of a folder of results.
 struct Jobs<'a> {
     engine: Engine,
-    jobs_max: Option<u32>,
+    limit: Option<u32>,
     tasks_max: usize,
     open: Vec<Open<'a>>,
     store: &'a Store,
@@ -120,7 +120,7 @@ impl<'a> Jobs<'a> {
         let dir = absolute(store.dir())?;
         Ok(Self {
             engine: wishes.engine.clone(),
-            jobs_max: wishes.jobs,
+            limit: wishes.jobs,
             tasks_max,
             open,
             store,
@@ -164,7 +164,7 @@ impl<'a> Jobs<'a> {
                 None => arrays.push(vec![at]),
             }
         }
-        arrays.truncate(self.jobs_max.map_or(usize::MAX, |_| 1));
+        arrays.truncate(self.limit.map_or(usize::MAX, |_| 1));
         for (number, array) in arrays.into_iter().enumerate() {
             match call("sbatch", &self.arguments(number, &array)?) {
                 Ok(told) => {
@@ -215,7 +215,7 @@ impl<'a> Jobs<'a> {
             source_words(&source)?
         );
         let limit = self
-            .jobs_max
+            .limit
             .map(|jobs| format!("%{jobs}"))
             .unwrap_or_default();
         let dir = self.dir.display().to_string();

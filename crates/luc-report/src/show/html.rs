@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::document::{Document, Section, Table, Tone};
-use super::svg::{self, DARK, LIGHT};
+use super::svg::{self, DARK, LIGHT, escape};
 
 const STYLE: &str = "
 body { margin: 0 auto; max-width: 70rem; padding: 1.5rem; background: var(--paper);
@@ -151,11 +151,4 @@ fn paragraphs(out: &mut String, text: &str, class: &str) {
     for part in text.lines().filter(|part| !part.trim().is_empty()) {
         let _ = writeln!(out, "<p{class}>{}</p>", escape(part));
     }
-}
-
-pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }

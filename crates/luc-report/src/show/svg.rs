@@ -4,7 +4,6 @@
 use std::fmt::Write as _;
 
 use super::document::{Chart, Spot};
-use super::html::escape;
 use super::number;
 use super::text::{axis, nice_top};
 
@@ -157,4 +156,12 @@ fn ticks(top: f64) -> impl Iterator<Item = f64> {
     };
     let steps = [5, 4, 3, 6].into_iter().find(is_round).unwrap_or(4);
     (0..=steps).map(move |step| top * f64::from(step) / f64::from(steps))
+}
+
+/// Escapes a text for a page or a drawing.
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }
