@@ -21,7 +21,7 @@ pub(crate) fn time_ns(text: &str) -> Result<i64, String> {
     let parts: f64 = number
         .parse()
         .map_err(|_| format!("{number} is not a number"))?;
-    let ns = (parts * unit_ns as f64).round();
+    let ns = (parts * f64::from(unit_ns)).round();
     // Whole ns are exact up to here, which is three months.
     if !(-1e16..=1e16).contains(&ns) {
         return Err("the time is too long".into());

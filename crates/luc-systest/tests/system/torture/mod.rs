@@ -80,7 +80,7 @@ fn cut(
 fn trouble(error: ReportError) -> Trouble {
     match error {
         ReportError::Lab { source, .. } => source.into(),
-        other => Trouble::Fail(other.to_string()),
+        other @ ReportError::Failed { .. } => Trouble::Fail(other.to_string()),
     }
 }
 
