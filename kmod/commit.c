@@ -5,7 +5,7 @@
  * kjournald2 calls jbd2_journal_commit_transaction() with no lock held, while the
  * transaction is still T_RUNNING: sync events that arrive now still join it, and a
  * sleep here delays only tasks that wait for this very commit. The hook asks control/
- * how long to wait, sleeps that long at most, and returns into the function. It never
+ * how long to wait, sleeps at most that long, and returns into the function. It never
  * sleeps when
  *
  *   - the caller is not the journal's own thread (umount commits by itself),
@@ -14,16 +14,16 @@
  *   - tasks wait for the transaction to be locked: they hold up operations,
  *   - the transaction is nearly full or log space is short: same,
  *   - a checkpoint runs: the tasks that a hold would wait for queue behind it,
- *   - the journal takes fast commits: those tasks make one of their own meanwhile,
- *     and ext4's replay of many is less sound than of few,
- *   - a wait came that is no sync event (see sync.c),
+ *   - the journal takes fast commits: tasks make their own during a hold, and ext4
+ *     replays many of them less reliably than few,
+ *   - a task waits that is not inside a sync call (see sync.c),
  *   - the mount option max_batch_time is 0: an administrator wants no batching,
  *   - the system suspends: the freezer waits for the tasks that a hold delays,
  *   - LUC is being detached.
  *
- * All of these, and the knobs, are looked at again every LOOK_NS, in case one comes
- * without a wake-up. The sleep is TASK_IDLE: no load average, no hung-task report, and
- * no signal ends it.
+ * All of these, and the knobs, are rechecked every LOOK_NS, in case one changes
+ * without a wake-up. The sleep is TASK_IDLE: it adds nothing to the load average, no
+ * hung-task report mentions it, and no signal ends it.
  */
 #include <linux/freezer.h>
 #include <linux/hrtimer.h>
@@ -35,9 +35,9 @@
 #include "luc.h"
 #include "trace.h"
 
-#define LOOK_NS (1 * NSEC_PER_MSEC)	/* chosen: what comes without a wake-up waits so long */
+#define LOOK_NS (1 * NSEC_PER_MSEC)	/* chosen: bounds the delay of changes without a wake-up */
 
-/* Tasks queue behind a checkpoint, or soon will. */
+/* True if tasks queue behind a checkpoint, or soon will. */
 static __always_inline bool luc_space_short(journal_t *journal, const transaction_t *t)
 {
 	unsigned int most = journal->j_max_transaction_buffers;
@@ -49,9 +49,10 @@ static __always_inline bool luc_space_short(journal_t *journal, const transactio
 }
 
 /*
- * Does a freezer run? Not freezing(current): that holds for a kernel thread only once
- * user space is frozen, and until then the freezer waits for the tasks that wait for
- * this commit. A frozen control group of version 1 counts, too, as long as it lasts.
+ * Tells whether a freezer runs. freezing(current) would not do: it holds for a kernel
+ * thread only once user space is frozen, and until then the freezer waits for the
+ * tasks that wait for this commit. A frozen version 1 control group counts, too, for
+ * as long as it lasts.
  */
 static __always_inline bool luc_freezer_runs(void)
 {
@@ -63,9 +64,9 @@ static __always_inline bool luc_freezer_runs(void)
 }
 
 /*
- * Everything that forbids holding this commit, but for urgent waits. Without
+ * Everything that forbids holding this commit, except urgent waits. Reads without
  * j_state_lock: all of it may change once that is released, and a held commit is
- * looked at again.
+ * rechecked.
  */
 static __always_inline bool luc_journal_urgent(journal_t *journal, const transaction_t *t)
 {
@@ -78,7 +79,7 @@ static __always_inline bool luc_journal_urgent(journal_t *journal, const transac
 	       luc_freezer_runs();
 }
 
-/* Takes over knobs that were set. */
+/* Takes over knobs that were changed. */
 static noinline void luc_commit_params(struct luc_fs *fs)
 {
 	spin_lock(&fs->lock);
@@ -99,7 +100,7 @@ static __always_inline void luc_commit_sense(struct luc_fs *fs, journal_t *journ
 	if (READ_ONCE(fs->params_new))
 		luc_commit_params(fs);
 	spin_lock(&fs->lock);
-	/* Behind the lock: no event of this batch is later. */
+	/* After taking the lock: no event of this batch is later. */
 	in->now_ns = ktime_get_ns();
 	in->events = luc_events_of(fs, tid);
 	if (in->events) {
@@ -117,14 +118,17 @@ static __always_inline void luc_commit_sense(struct luc_fs *fs, journal_t *journ
 	if (luc_is_urgent(fs, tid))
 		urgent = true;
 	else
-		fs->urgent = false;	/* past: tids wrap, and it must not become urgent again */
+		fs->urgent = false;	/* past: tids wrap, and it must not become urgent anew */
 	spin_unlock(&fs->lock);
 	in->age_ns = in->now_ns - ktime_to_ns(t->t_start_time);
 	in->commit_avg_ns = READ_ONCE(journal->j_average_commit_time);
 	in->urgent = urgent;
 }
 
-/* A recorded step. Apart: kernels clear a function's stack, and a record is large. */
+/*
+ * A recorded step. A function of its own: kernels may zero a function's stack, and a
+ * record is large.
+ */
 static noinline void luc_step_recorded(struct luc_fs *fs, tid_t tid, enum luc_step step,
 				       const struct luc_input *in)
 {
@@ -148,7 +152,7 @@ static void luc_step(struct luc_fs *fs, tid_t tid, enum luc_step step,
 		luc_control_step(step, &fs->params_now, &fs->state, in, &fs->out);
 }
 
-/* From now on the arrival for which the controller wants to look pokes the holder. */
+/* From now on the arrival that the controller waits for pokes the holder. */
 static void luc_hold_begin(struct luc_fs *fs, tid_t tid)
 {
 	spin_lock(&fs->lock);
@@ -191,18 +195,18 @@ static void luc_hold_sleep(struct luc_fs *fs, s64 wake_ns)
 	if (!READ_ONCE(fs->poked) && !READ_ONCE(fs->gone) && !luc_freezer_runs())
 		schedule_hrtimeout_range(&until, 0, HRTIMER_MODE_ABS);
 	finish_wait(&fs->wait, &wait);
-	/* The holder looks now: a later poke is a new one. */
+	/* The holder rechecks now: a later poke is a new one. */
 	WRITE_ONCE(fs->poked, false);
 }
 
-/* Neither is known to the controller: LUC is detached, or mode observe was set. */
+/* The controller knows of neither reason: LUC is detached, or mode observe was set. */
 static bool luc_hold_forgone(const struct luc_fs *fs)
 {
 	return READ_ONCE(fs->gone) || !luc_steers(&fs->params_now);
 }
 
 /*
- * Holds the commit as long as the controller says; returns why it stopped, which is
+ * Holds the commit as long as the controller says. Returns why it stopped, which is
  * still HOLD if the hold was forgone.
  */
 static enum luc_reason luc_hold_polling(struct luc_fs *fs, journal_t *journal,
@@ -221,7 +225,7 @@ static enum luc_reason luc_hold_polling(struct luc_fs *fs, journal_t *journal,
 }
 
 /*
- * Sleeping ends the RCU section: the caller's reference and a count take its place.
+ * Sleeping ends the RCU section: the caller's reference and a count replace it.
  * Returns how long the commit was held.
  */
 static noinline s64 luc_hold(struct luc_fs *fs, journal_t *journal,
@@ -236,14 +240,14 @@ static noinline s64 luc_hold(struct luc_fs *fs, journal_t *journal,
 	return ktime_get_ns() - begin;
 }
 
-/* Copy-out learns what the commit that ended did to writers. */
+/* Tells copy-out how the last commit affected writers. */
 static noinline void luc_copyout_decide(struct luc_fs *fs, tid_t tid)
 {
 	enum luc_copies copies;
 	s64 delayed, spared;
 	struct luc_input in;
 
-	/* First: counts after this are news to the next commit. */
+	/* First: anything counted after this is news for the next commit. */
 	WRITE_ONCE(fs->copyout_news, false);
 	smp_mb();
 	delayed = luc_counted(fs, writes_delayed);
@@ -265,7 +269,7 @@ static noinline void luc_copyout_decide(struct luc_fs *fs, tid_t tid)
 		luc_count(fs, copyout_forgone, copies != LUC_COPY_NONE);
 	}
 	fs->copies_left = fs->params_now.copyout_buffers_max;
-	/* fs->in counts no harm to writers, as in a quiet commit. */
+	/* In fs->in no writer was delayed, as in a quiet commit. */
 	fs->copyout_rests = copies == LUC_COPY_NONE &&
 			    luc_copyout_is_idle(&fs->params_now, &fs->state, &fs->in);
 }
@@ -316,7 +320,7 @@ static void luc_commit_told(const struct luc_fs *fs, const transaction_t *t,
 				 luc_steers(&fs->params_now));
 }
 
-/* Returns whether it took a reference to fs, in order to sleep. */
+/* Returns whether it took a reference to fs in order to sleep. */
 static noinline bool luc_commit_batch(struct luc_fs *fs, journal_t *journal,
 				      const transaction_t *t)
 {
@@ -354,13 +358,13 @@ static bool luc_commit_pass(struct luc_fs *fs, const transaction_t *t)
 }
 
 /*
- * Most commits are neither held nor copied out: no reference, no count, one short
- * lock. RCU keeps the file system, and synchronize_rcu_tasks() sees a task that does
+ * Most commits are neither held nor copied out: they take no reference, no count and
+ * one short lock. RCU protects fs, and synchronize_rcu_tasks() waits for tasks that do
  * not sleep here.
  */
 void luc_on_commit(journal_t *journal, dev_t dev)
 {
-	/* Stays: only this task commits, and it has not committed it yet. */
+	/* It cannot go away: only this task commits it, and has not done so yet. */
 	const transaction_t *t = smp_load_acquire(&journal->j_running_transaction);
 	struct luc_fs *fs;
 	bool kept = false;

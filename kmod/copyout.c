@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Copy-out: letting a commit write copies, so that writers need not wait.
+ * Copy-out: letting a commit write copies, so that writers do not wait.
  *
- * jbd2_journal_write_metadata_buffer() writes jh->b_frozen_data in place of the
- * buffer if there is such a copy, and do_get_write_access() looks for one before it
- * looks whether the buffer is being written: making the copy at the function's entry
- * is enough. jbd2 frees it like its own.
+ * jbd2_journal_write_metadata_buffer() writes jh->b_frozen_data instead of the buffer if
+ * there is such a copy, and do_get_write_access() checks for one before it checks whether
+ * the buffer is being written. So it is enough to make the copy at the function's entry.
+ * jbd2 frees it like its own.
  *
  * The copy must be what jbd2 itself would have made:
  *
- *   - memory that jbd2's own free takes back: pages or jbd2's slab until 7.2,
- *     kmalloc later; never vmalloc. If there is none, the buffer stays stock;
+ *   - allocated in a way that jbd2's own free can take back: pages or jbd2's slab until
+ *     7.2, kmalloc later; never vmalloc. If there is no memory, the buffer is written the
+ *     stock way;
  *   - made under jh->b_state_lock, after rechecking that there is none yet, that no
  *     later transaction owns the buffer, and that it is on the metadata list and not
  *     being written;
- *   - after the buffer's t_frozen trigger: ext4 puts checksums of orphan files
- *     into the data there, and the journal must hold them;
+ *   - made after calling the buffer's t_frozen trigger: ext4 puts checksums of orphan
+ *     files into the data there, and the journal must contain them;
  *   - never for buffers with undo data (b_committed_data): their copy has a
  *     second meaning.
  *
- * Lock order in jbd2 is j_state_lock, b_state_lock, j_list_lock. Only the
- * middle one is taken here and nothing inside it.
+ * Lock order in jbd2 is j_state_lock, b_state_lock, j_list_lock. Only the middle one is
+ * taken here, with no other lock inside it.
  */
 #include <linux/buffer_head.h>
 #include <linux/gfp.h>
@@ -35,15 +36,14 @@
 #include "luc.h"
 #include "trace.h"
 
-/* No direct reclaim: all fsyncs wait for the task that would do it. */
+/* No direct reclaim: every fsync would wait for the task that does it. */
 #define LUC_COPY_GFP (GFP_NOWAIT | __GFP_NOWARN)
 
 #ifdef LUC_HAVE_JBD2_ALLOC
 /*
- * Blocks smaller than a page come from a slab of jbd2's own. jbd2_alloc() is
- * not exported; its address is looked up by name (luc_address_of()). A static
- * call reaches it by a direct call: a pointer call needs a landing pad, which the
- * kernel may have sealed.
+ * Blocks smaller than a page come from jbd2's own slab. jbd2_alloc() is not exported; its
+ * address is looked up by name (luc_address_of()). A static call reaches it by a direct
+ * call: an indirect call needs a landing pad, which the kernel may have sealed.
  */
 static void *luc_no_alloc(size_t size, gfp_t flags)
 {
@@ -81,7 +81,10 @@ static void luc_copy_free(char *copy, size_t size)
 		static_call_cond(luc_jbd2_free)(copy, size);
 }
 #else
-/* If the header declared these, jbd2_free() would free copies: this would not compile. */
+/*
+ * If the header declared these, jbd2_free() would free copies: then this must not
+ * compile.
+ */
 static void __maybe_unused *jbd2_alloc(size_t size, gfp_t flags);
 static void __maybe_unused jbd2_free(void *ptr, size_t size);
 
@@ -100,7 +103,7 @@ static void luc_copy_free(char *copy, size_t size)
 }
 #endif
 
-/* Only the committing task calls this, and the last put of fs. */
+/* Only the committing task and the last put of fs call this. */
 void luc_copyout_set(struct luc_fs *fs, enum luc_copies copies)
 {
 	bool copied = fs->copy_now != LUC_COPY_NONE;
@@ -112,11 +115,11 @@ void luc_copyout_set(struct luc_fs *fs, enum luc_copies copies)
 }
 
 /*
- * Marks of contended buffers, by block: a hash table without chains. A mark that
- * another block overwrites costs one sleep, and so does a mark that is lost because
- * two tasks change it at once. So there is no lock.
+ * Marks of contended buffers, by block: a hash table without chains and without a lock. A
+ * mark that another block overwrites costs one sleep, as does a mark that is lost because
+ * two tasks change it at once.
  */
-#define LUC_MARK_COPIES 31U	/* the bits that count copies; the others tell the block */
+#define LUC_MARK_COPIES 31U	/* these bits count copies; the others identify the block */
 
 static_assert(LUC_COPIES_UNUSED_MAX <= LUC_MARK_COPIES);
 
@@ -128,7 +131,7 @@ static u32 *luc_mark_of(struct luc_fs *fs, sector_t block, u32 *tag)
 	return &fs->marks[hash >> (64 - LUC_MARKS_BITS)];
 }
 
-/* And the block behind it: inode tables and directories fill one block after the other. */
+/* Marks the next block, too: inode tables and directories fill block after block. */
 static void luc_mark_contended(struct luc_fs *fs, const struct buffer_head *bh)
 {
 	sector_t block;
@@ -140,7 +143,7 @@ static void luc_mark_contended(struct luc_fs *fs, const struct buffer_head *bh)
 	}
 }
 
-/* Takes one of the copies that the mark is good for. */
+/* Uses up one of the copies that the mark allows. */
 static bool luc_take_mark(struct luc_fs *fs, const struct buffer_head *bh)
 {
 	u32 tag;
@@ -193,7 +196,7 @@ static void luc_copy_out(struct luc_fs *fs, transaction_t *transaction,
 	bool used = false;
 	char *copy;
 
-	/* Only the committing task comes here: no lock. */
+	/* Only the committing task gets here: no lock needed. */
 	if (fs->copies_left <= 0) {
 		luc_count(fs, copies_over_max, 1);
 		return;
@@ -225,12 +228,12 @@ void luc_on_write_buffer(transaction_t *transaction, struct journal_head *jh)
 
 	rcu_read_lock_sched();
 	fs = luc_fs_find(luc_dev_of(journal));
-	/* copy_now and the marks' copies belong to the commit of the journal's own thread. */
+	/* copy_now and the marks' copies apply to commits of the journal's own thread. */
 	if (fs && (READ_ONCE(fs->gone) || current != READ_ONCE(journal->j_task) ||
 		   is_journal_aborted(journal) || !luc_wants_copy(fs, jh2bh(jh))))
 		fs = NULL;
 	fs = luc_fs_keep(fs);
-	/* Counted before the detach can go on: it waits for this RCU section. */
+	/* Counted before a detach can proceed: it waits for this RCU section. */
 	if (fs)
 		luc_hook_enter();
 	rcu_read_unlock_sched();
@@ -238,14 +241,14 @@ void luc_on_write_buffer(transaction_t *transaction, struct journal_head *jh)
 		return;
 	luc_copy_out(fs, transaction, jh);
 	luc_fs_put(fs);
-	/* Last: after this the module may be freed, and the put runs its code. */
+	/* Last: after this the module may be freed, and luc_fs_put() runs its code. */
 	luc_hook_leave();
 }
 
 /*
- * A commit files a buffer as BJ_Forget once its journal write has ended. If only a
- * copy was written and the running transaction owns the buffer by now, the copy
- * spared a writer a wait.
+ * A commit files a buffer as BJ_Forget once its journal write has ended. If only a copy
+ * was written and the running transaction owns the buffer by now, the copy spared a
+ * writer the wait.
  */
 void luc_on_file_buffer(struct journal_head *jh, transaction_t *transaction,
 			int jlist)
@@ -266,8 +269,9 @@ void luc_on_file_buffer(struct journal_head *jh, transaction_t *transaction,
 }
 
 /*
- * Does out_of_line_wait_on_bit() wait for a buffer's journal write? Only there is the
- * word a buffer head's. Return addresses are few: each is looked up by name once.
+ * Tells whether out_of_line_wait_on_bit() waits for a buffer's journal write. Only for
+ * this caller does the word belong to a buffer head. There are few return addresses: each
+ * is looked up by name once.
  */
 static bool luc_waits_for_shadow(unsigned long caller)
 {
@@ -288,9 +292,9 @@ static bool luc_waits_for_shadow(unsigned long caller)
 }
 
 /*
- * Sleeps as the function would, for as long as it takes: the watchdog for hung tasks
- * must see a task that a dead disk keeps. A detach wakes it to leave the hook; the
- * function itself then goes on waiting.
+ * Sleeps like the function itself, for as long as it takes: the watchdog for hung tasks
+ * must see a task that a dead disk blocks. A detach wakes the task to make it leave the
+ * hook; the function itself then goes on waiting.
  */
 static void luc_shadow_wait(struct luc_fs *fs, struct buffer_head *bh)
 {
@@ -301,7 +305,7 @@ static void luc_shadow_wait(struct luc_fs *fs, struct buffer_head *bh)
 	add_wait_queue(&fs->writers, &detached);
 	for (;;) {
 		prepare_to_wait(queue, &written.wq_entry, TASK_UNINTERRUPTIBLE);
-		/* Behind the state: luc_fs_unlink() sets gone, then wakes. */
+		/* After setting the task state: luc_fs_unlink() sets gone, then wakes. */
 		if (!buffer_shadow(bh) || READ_ONCE(fs->gone))
 			break;
 		io_schedule();

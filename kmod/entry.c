@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The trampoline: where every hooked call arrives.
+ * The trampoline: the entry of every hooked call.
  *
- * It decides within some 15 instructions whether a call is LUC's business, and returns
- * into the function if not, without saving a register or storing anything: file systems
- * that LUC is not attached to must not notice it. So it compares its return address
- * with the addresses that luc_dispatch() learned, follows the first argument to a
- * device number, and looks into a bitmap of attached ones. Hooks of sync calls and
- * commits are then called at once. All others, and calls from an address not learned
- * yet, go through luc_dispatch(), which knows hooks by their addresses.
+ * It decides within some 15 instructions whether a call concerns LUC. If not, it
+ * returns into the function without saving a register or storing anything: file systems
+ * that LUC is not attached to must not notice it. It compares its return address with
+ * the addresses that luc_dispatch() learned, follows the first argument to a device
+ * number, and looks it up in a bitmap of attached devices. Hooks of sync calls and
+ * commits are then called directly. All other calls, and calls from an address not
+ * learned yet, go through luc_dispatch(), which identifies hooks by their addresses.
  *
  * An fsync calls jbd2_complete_transaction(), which ends in jbd2_log_wait_commit() by a
- * jump: both return to the same place. The second hook has nothing to add to the first.
- * So a wait that returns to where a counted call does passes, too.
+ * tail call: both return to the same place. The second hook has nothing to add to the
+ * first. So the trampoline also lets a wait pass if it returns to the same address as a
+ * call that was counted.
  *
  * Two hooks run for every metadata buffer of a commit but matter only while a file
- * system copies out; until then they pass first. One sees all waits for bits, of which
- * only those for one bit matter.
+ * system copies out; otherwise their calls pass at once. One hook sees all waits for
+ * bits, of which only those for one bit matter.
  *
- * At the entry of a function %rax, %r10 and %r11 are free, and so are the argument
- * registers that the function does not read.
+ * At the entry of a function %rax, %r10 and %r11 are free, as are argument registers
+ * that the function does not use.
  */
 #include <linux/fs.h>
 #include <linux/kallsyms.h>
@@ -37,7 +38,7 @@
 #error "luc: the trampoline exists for x86-64 only"
 #endif
 
-/* Kernels that count call depth (return stuffing on Skylake) count in thunks, too. */
+/* Kernels that count call depth (return stuffing on Skylake) also count in thunks. */
 #ifdef CALL_DEPTH_ACCOUNT
 #define LUC_DEPTH_ACCOUNT CALL_DEPTH_ACCOUNT
 #else
@@ -50,7 +51,7 @@ struct luc_entry luc_entry;
 	"	cmpq luc_entry+LUC_ENTRY_" #hook "(%rip), %r11\n"	\
 	"	je " to "\n"
 
-/* Device number to %r11. */
+/* Loads the device number into %r11. */
 #define LUC_DEV_OF_FILE							\
 	"	movq LUC_FILE_INODE(%rdi), %r11\n"			\
 	"	movq LUC_INODE_SB(%r11), %r11\n"			\
@@ -59,7 +60,7 @@ struct luc_entry luc_entry;
 	"	movq LUC_JOURNAL_FS_DEV(%rdi), %r11\n"			\
 	"	movl LUC_BDEV_DEV(%r11), %r11d\n"
 
-/* Jumps to 9 if no such device is attached, by the low bits of its number. */
+/* Jumps to 9 if no such device is attached, judging by the low bits of its number. */
 #define LUC_IF_ATTACHED							\
 	"	movq luc_entry+LUC_ENTRY_devs(%rip), %r10\n"		\
 	"	btq %r11, %r10\n"					\
@@ -207,7 +208,7 @@ static void __used luc_entry_layout(void)
 	BUILD_BUG_ON(sizeof_field(struct block_device, bd_dev) != 4);
 }
 
-/* Guards the count of file systems that copy out, and the next two addresses. */
+/* Guards the number of file systems that copy out, and the next two addresses. */
 static DEFINE_SPINLOCK(luc_quiet_lock);
 static unsigned int luc_copying;
 static unsigned long luc_quiet_write, luc_quiet_file;
@@ -247,13 +248,13 @@ void luc_learn_file(unsigned long back)
 }
 
 static bool luc_patched __read_mostly;
-/* The last return address that was not ext4's: its name is not looked up again. */
+/* The last return address that was not ext4's, so that its name is looked up once. */
 static unsigned long luc_foreign __read_mostly;
 
 /*
- * A tracer of returns (kretprobe, function_graph, fexit) puts an address of its own in
- * place of the caller's, the same one for all callers: urgent waits would pass with the
- * counted ones. A livepatch's address may become another module's.
+ * A tracer of returns (kretprobe, function_graph, fexit) replaces the caller's address
+ * with its own, the same one for all callers: urgent waits would then pass together
+ * with the counted ones. A livepatch's address may be reused by another module.
  */
 static bool luc_is_ext4(unsigned long address)
 {
@@ -263,7 +264,7 @@ static bool luc_is_ext4(unsigned long address)
 	return !strncmp(name, "ext4_", 5) && (!strchr(name, '[') || strstr(name, " [ext4]"));
 }
 
-/* The first caller counts: other callers that complete transactions are rare. */
+/* Only the first caller is learned: others that complete transactions are rare. */
 void luc_learn_counted(unsigned long caller)
 {
 	if (READ_ONCE(luc_entry.counted_from) || READ_ONCE(luc_patched) ||

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The trampoline compares calls with these: return addresses of hooked calls, and
- * device numbers. Every processor reads this at each hooked call, so it is stored to
- * only where it changes.
+ * device numbers. Every processor reads this at each hooked call, so write to it
+ * only when it changes.
  */
 #ifndef LUC_ENTRY_H
 #define LUC_ENTRY_H
@@ -19,8 +19,8 @@ struct luc_entry {
 	unsigned long wait_commit;
 	unsigned long commit;
 	u64 devs;			/* a bit for each slot of luc_table in use */
-	unsigned long counted_from;	/* waits that return here were counted */
-	/* The next cache line: rarely called, or by tasks that sleep. */
+	unsigned long counted_from;	/* waits that return here have been counted */
+	/* The next cache line: called rarely, or by tasks that sleep. */
 	unsigned long wait_bit;
 	unsigned long fast_commit;
 	unsigned long wait_locked;
@@ -49,7 +49,7 @@ void luc_learn_file(unsigned long back);
 
 /* A wait that returns to caller was counted already. */
 void luc_learn_counted(unsigned long caller);
-/* A livepatch has taken a hook's place: forgets which waits were counted. */
+/* A livepatch has replaced a hooked function: forgets which waits were counted. */
 void luc_entry_patched(void);
 
 void luc_entry_forget(void);

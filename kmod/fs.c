@@ -2,10 +2,10 @@
 /*
  * The attached file systems.
  *
- * A hook is handed a journal_t; the device number of the file system it
- * belongs to is the key. Numbers, unlike pointers, cannot dangle, so neither
- * an unmount nor a reused journal_t can lead a hook astray. An entry leaves
- * the table when it is detached or when its journal is destroyed.
+ * A hook is handed a journal_t; its key is the device number of the file system.
+ * Numbers, unlike pointers, cannot dangle, so neither an unmount nor a reused journal_t
+ * can mislead a hook. An entry leaves the table when it is detached or when its journal
+ * is destroyed.
  */
 #include <linux/blkdev.h>
 #include <linux/buffer_head.h>
@@ -19,16 +19,16 @@
 #include "luc.h"
 
 DEFINE_MUTEX(luc_mutex);
-/* Whole lines: every hook of an attached file system reads one. */
+/* Whole cache lines: every hook of an attached file system reads one. */
 struct hlist_head luc_table[LUC_TABLE_SLOTS] ____cacheline_aligned_in_smp;
 static_assert(sizeof(luc_table) % SMP_CACHE_BYTES == 0);
 static LIST_HEAD(luc_list);
 static struct workqueue_struct *luc_wq;
-/* Entries off the table whose sysfs folder may still be there; under luc_mutex. */
+/* Entries off the table whose sysfs directory may still exist; under luc_mutex. */
 static unsigned int luc_folders_left;
 static DECLARE_WAIT_QUEUE_HEAD(luc_folders_wait);
 
-/* After a change of the table: which slots are used. Under luc_mutex. */
+/* Publishes which slots are used, after a change of the table. Under luc_mutex. */
 static void luc_fs_tell_entry(void)
 {
 	const struct luc_fs *fs;
@@ -145,9 +145,9 @@ static struct luc_fs *luc_fs_new(dev_t dev, const struct luc_params *params)
 }
 
 /*
- * Takes fs off the table: from here on no hook finds it, and stock behaviour
- * is back. A commit that is being held is let go, and the writers that sleep in a
- * hook leave it. The caller holds luc_mutex.
+ * Takes fs off the table: from here on no hook finds it, and stock behaviour is back. A
+ * held commit is released, and writers that sleep in a hook leave it. The caller holds
+ * luc_mutex.
  */
 static void luc_fs_unlink(struct luc_fs *fs, const char *why)
 {
@@ -164,8 +164,8 @@ static void luc_fs_unlink(struct luc_fs *fs, const char *why)
 }
 
 /*
- * The rest of a detach. Without luc_mutex: sysfs waits for users of the files that it
- * removes.
+ * The rest of a detach. Called without luc_mutex: sysfs waits for users of the files
+ * that it removes.
  */
 static void luc_fs_destroy(struct luc_fs *fs)
 {
@@ -184,9 +184,9 @@ static int luc_fs_unhook_if_last(void)
 }
 
 /*
- * Takes this entry off the table and away; -ENOENT if another task does, and the failure
- * to remove hooks. The caller has a reference. First the files in sysfs, then the hooks,
- * which take time.
+ * Takes this entry off the table and frees it. Returns -ENOENT if another task does so,
+ * or the error of removing the hooks. The caller has a reference. The sysfs files go
+ * first, then the hooks, which take time.
  */
 static int luc_fs_drop(struct luc_fs *fs, const char *why)
 {
@@ -214,8 +214,8 @@ static void luc_fs_gone_work(struct work_struct *work)
 }
 
 /*
- * The journal is being destroyed. This runs inside umount, which holds locks
- * that an attach may be waiting for, so the mutex is left to a worker.
+ * The journal is being destroyed. This runs inside umount, which holds locks that an
+ * attach may be waiting for, so a worker takes the mutex.
  */
 void luc_fs_journal_gone(const journal_t *journal)
 {
@@ -229,7 +229,7 @@ void luc_fs_journal_gone(const journal_t *journal)
 }
 
 /*
- * luc_mutex, at a moment when no folder of a former entry is left: sysfs refuses
+ * Takes luc_mutex at a moment when no directory of a former entry is left: sysfs refuses
  * a second one of the same name with a stack dump.
  */
 static void luc_fs_lock_clean(void)
@@ -292,7 +292,7 @@ int luc_fs_attach(dev_t dev, const struct luc_params *params)
 		luc_fs_put(fs);
 		return err;
 	}
-	/* Recheck: an unmount since the first look had no entry to detach. */
+	/* Recheck: an unmount since the first check found no entry to detach. */
 	probe.found = false;
 	err = luc_probe_device(&probe) ? -ENODEV : 0;
 	if (err)
@@ -306,7 +306,7 @@ int luc_fs_detach(dev_t dev)
 	struct luc_fs *fs;
 	int err;
 
-	/* An attach shows its folder before its entry is in the table. */
+	/* An attach creates its sysfs directory before its entry is in the table. */
 	mutex_lock(&luc_mutex);
 	fs = luc_fs_get(dev);
 	mutex_unlock(&luc_mutex);

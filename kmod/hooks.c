@@ -2,29 +2,30 @@
 /*
  * Entry hooks by ftrace direct calls.
  *
- * ftrace can patch the entry pad of a function into a call to a trampoline of ours. It
- * runs in the context of the caller: unlike a kprobe or an ordinary ftrace callback it
- * may sleep and take locks. The trampoline (entry.c) saves the argument registers,
- * calls a C function with them and returns into the function's body, which is jbd2's.
+ * ftrace can patch the entry pad of a function into a call to our trampoline. The
+ * trampoline runs in the caller's context: unlike a kprobe or an ordinary ftrace
+ * callback it may sleep and take locks. It (entry.c) saves the argument registers, calls
+ * a C function with them and returns into the function's body, which is jbd2's.
  *
- * One trampoline serves all functions and tells them apart by its return address:
- * ftrace registers and removes one thing, and waits for one grace period of tasks
- * instead of ten.
+ * One trampoline serves all functions and tells them apart by its return address: ftrace
+ * registers and removes one trampoline, and waits for one grace period of tasks instead
+ * of ten.
  *
- * Only one direct call fits a function. If a BPF program is there, registering fails
- * with -EBUSY: LUC finds out which function and does without it or, if it is needed,
- * steps back. While LUC is there, ftrace refuses BPF programs without telling LUC.
- * Kprobes share a function with LUC. So do livepatches, which are often security fixes
- * and must not be kept out: see luc_ops_func().
+ * A function can have only one direct call. If a BPF program is attached there,
+ * registering fails with -EBUSY: LUC finds out which function it is and does without it
+ * or, if it is required, gives up. While LUC is attached, ftrace refuses BPF programs
+ * without telling LUC. Kprobes share a function with LUC. So do livepatches, which are
+ * often security fixes and must not be kept out: see luc_ops_func().
  *
- * Leaving. A task may sleep in a hook, and synchronize_rcu_tasks() takes a sleeping
+ * Unloading. A task may sleep in a hook, and synchronize_rcu_tasks() takes a sleeping
  * task for one that has left. So the parts that may sleep are counted: unregister (no
- * task enters any more), wake the sleepers, wait until the count is zero, and only then
+ * more tasks enter), wake the sleepers, wait until the count is zero, and only then call
  * synchronize_rcu_tasks(), which waits for tasks in the trampoline outside these parts.
  *
- * ftrace stops for good after a fault of its own, and leaves the text as it is: hooks
- * that it does not remove are called until the machine restarts. So this module has a
- * reference to itself from before the hooks are there until they are known to be gone.
+ * After a fault of its own ftrace stops for good and leaves the text as it is: hooks
+ * that it does not remove are called until the machine restarts. So this module holds a
+ * reference to itself from before the hooks are installed until they are known to be
+ * gone.
  */
 #include <linux/fs.h>
 #include <linux/ftrace.h>
@@ -126,17 +127,17 @@ struct luc_hook {
 
 /* Changed under luc_mutex while luc_ops is not registered. */
 static struct luc_hook luc_hook[] __read_mostly = { LUC_HOOKS(LUC_HOOK_ROW) };
-/* Read at each hooked call while another tracer is there. */
+/* Read at each hooked call while another tracer is attached. */
 static struct ftrace_ops luc_ops __read_mostly;
 static bool luc_registered;
-static bool luc_stuck;			/* luc_ops cannot be removed any more */
+static bool luc_stuck;			/* luc_ops can no longer be removed */
 static struct module *luc_ext4;		/* NULL where ext4 is no module */
 
 /* The word that luc_hooks_fire() waits for, and whether a hook saw it. */
 static unsigned long luc_nothing;
 static bool luc_fired;
 
-/* The call sits at the function's start or behind a 4-byte landing pad. */
+/* The call is at the function's start or after a 4-byte landing pad. */
 static bool luc_is_in(unsigned long back, const struct luc_hook *h)
 {
 	return back - MCOUNT_INSN_SIZE - h->address <= 4;
@@ -155,13 +156,13 @@ void luc_dispatch(const struct luc_regs *regs, unsigned long back,
 	const struct luc_hook *h = luc_hook;
 
 	LUC_HOOKS(LUC_HOOK_CALL)
-	/* A livepatch's function. */
+	/* No hook matches: the function is livepatched. */
 	luc_entry_patched();
 	if (regs->di == (unsigned long)&luc_nothing)
 		luc_fired = true;
 }
 
-/* A line of its own: tasks that sleep in hooks write here, all others only read. */
+/* On its own cache line: tasks that sleep in hooks write it, all others only read. */
 static atomic_t luc_inflight ____cacheline_aligned_in_smp = ATOMIC_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(luc_inflight_wait);
 static bool luc_leaving __read_mostly;
@@ -182,7 +183,7 @@ static void luc_hook_set(struct luc_hook *h, enum luc_hook_state state)
 	WRITE_ONCE(h->state, state);
 }
 
-/* Hooks in one state change to another. */
+/* Moves all hooks in one state to another. */
 static void luc_hooks_change(enum luc_hook_state from, enum luc_hook_state to)
 {
 	int i;
@@ -193,7 +194,7 @@ static void luc_hooks_change(enum luc_hook_state from, enum luc_hook_state to)
 	}
 }
 
-/* ftrace has failed with hooks in place. They find no file system, and do nothing. */
+/* ftrace has failed with hooks in place. They find no file system and do nothing. */
 static int luc_hooks_stick(int err)
 {
 	luc_stuck = true;
@@ -204,7 +205,7 @@ static int luc_hooks_stick(int err)
 	return -ENOTRECOVERABLE;
 }
 
-/* A failure for want of a running ftrace may leave some functions hooked. */
+/* If ftrace has stopped, a failed registration may leave some functions hooked. */
 static int luc_direct_register(void)
 {
 	unsigned long trampoline = (unsigned long)luc_trampoline;
@@ -216,9 +217,9 @@ static int luc_direct_register(void)
 	err = register_ftrace_direct(&luc_ops, trampoline);
 #endif
 	/*
-	 * From now on kernel.ftrace_enabled cannot be cleared: that would drop the
-	 * hooks silently, in the middle of waits. Registering sets the flags anew,
-	 * hence afterwards.
+	 * From now on kernel.ftrace_enabled cannot be cleared: that would drop the hooks
+	 * silently, in the middle of waits. Registering resets the flags, so set this
+	 * afterwards.
 	 */
 	if (!err)
 		luc_ops.flags |= FTRACE_OPS_FL_PERMANENT;
@@ -243,9 +244,9 @@ static int luc_direct_unregister(void)
 }
 
 /*
- * kallsyms_lookup_name() is not exported; a kprobe that is never armed finds
- * an address too. ftrace could be given the name instead, but compares it with
- * each of its fifty thousand records: a second of work per attach.
+ * kallsyms_lookup_name() is not exported; a kprobe that is never armed finds an address
+ * too. ftrace accepts a name, but compares it with each of its fifty thousand records: a
+ * second of work per attach.
  */
 unsigned long luc_address_of(const char *symbol)
 {
@@ -263,14 +264,14 @@ unsigned long luc_address_of(const char *symbol)
 }
 
 /*
- * All code that hooks lead into or out of: ours and ext4's. jbd2 stays as long as this
- * module, which imports its symbols.
+ * Pins all code that hooks lead into or out of: ours and ext4's. jbd2 stays as long as
+ * this module, which imports its symbols.
  */
 static int luc_pin(void)
 {
 	struct file_system_type *ext4;
 
-	/* It is being removed. */
+	/* The module is being removed. */
 	if (!try_module_get(THIS_MODULE))
 		return -ESHUTDOWN;
 	ext4 = get_fs_type("ext4");
@@ -282,14 +283,14 @@ static int luc_pin(void)
 	return 0;
 }
 
-/* The callers are files in sysfs and workers, for which luc_exit() waits. */
+/* The callers are sysfs files and workers, which luc_exit() waits for. */
 static void luc_unpin(void)
 {
 	module_put(luc_ext4);
 	module_put(THIS_MODULE);
 }
 
-/* Modules come and go, so addresses are looked up for each first attach. */
+/* Modules come and go, so look up addresses at each first attach. */
 static void luc_hooks_find(void)
 {
 	int i;
@@ -302,11 +303,11 @@ static void luc_hooks_find(void)
 }
 
 /*
- * A livepatch shares a function with a hook, whichever comes first. The trampoline is
- * called first and returns into the livepatch's function, an address that
- * luc_dispatch() does not know: while a function is patched LUC does without its hook.
- * While that is jbd2_journal_destroy(), an unmount is not seen: the entry stays until
- * LUC is switched off for it.
+ * A livepatch can share a function with a hook, whichever comes first. The trampoline is
+ * called first and returns into the livepatch's function, an address that luc_dispatch()
+ * does not know: while a function is patched LUC does without its hook. If the function
+ * is jbd2_journal_destroy(), LUC does not see an unmount: the entry stays until LUC is
+ * switched off for it.
  */
 static int luc_ops_func(struct ftrace_ops *ops,
 #ifdef LUC_HAVE_OPS_FUNC_IP
@@ -322,7 +323,7 @@ static int luc_hooks_register(int from, int to)
 {
 	int i, err = 0;
 
-	/* A fresh ops each time: some kernels leave traces of the last use. */
+	/* Start with a fresh ops: some kernels leave traces of the last use. */
 	memset(&luc_ops, 0, sizeof(luc_ops));
 	luc_ops.ops_func = luc_ops_func;
 	for (i = from; i < to && err != -ENODEV; i++) {
@@ -335,7 +336,7 @@ static int luc_hooks_register(int from, int to)
 	}
 	if (!luc_ops.func_hash)
 		return -ENOENT;
-	/* ftrace had stopped before: no function is hooked. */
+	/* ftrace had already stopped: no function is hooked. */
 	err = err == -ENODEV ? -ENOTRECOVERABLE : luc_direct_register();
 	if (err && !luc_stuck)
 		ftrace_free_filter(&luc_ops);
@@ -351,7 +352,7 @@ static const struct luc_hook *luc_hook_of(const char *function)
 	return h;
 }
 
-/* ftrace does not say which function is taken: try each alone. */
+/* ftrace does not say which function is taken: try each one. */
 static int luc_hooks_find_busy(void)
 {
 	int i, err;
@@ -391,21 +392,22 @@ static int luc_hooks_check(void)
 }
 
 /*
- * With kernel.ftrace_enabled at 0 registering succeeds and no hook is ever called. A
- * wait for a clear bit returns at once and makes the hook learn its return address.
+ * Tells whether hooks are called: with kernel.ftrace_enabled at 0 registering succeeds
+ * and no hook ever is. A wait for a clear bit returns at once and makes the hook learn
+ * its return address.
  */
 static bool luc_hooks_fire(void)
 {
 	const struct luc_hook *h = luc_hook_of("out_of_line_wait_on_bit");
 
 	if (h->state != LUC_ATTACHED)
-		return true;	/* cannot be told */
+		return true;	/* no way to tell */
 	luc_fired = false;
 	out_of_line_wait_on_bit(&luc_nothing, 0, bit_wait, TASK_UNINTERRUPTIBLE);
 	return luc_fired || READ_ONCE(luc_entry.wait_bit);
 }
 
-/* Fails with no function hooked, unless they are stuck. */
+/* On failure no function is hooked, unless hooks are stuck. */
 static int luc_hooks_register_all(void)
 {
 	int err;
@@ -429,7 +431,9 @@ int luc_hooks_install(void)
 
 	if (luc_stuck)
 		return -ENOTRECOVERABLE;
-	/* Still there: the last entry is gone, but its detach is not done. */
+	/*
+	 * The hooks are still there: the last entry is gone, but its detach is not done.
+	 */
 	if (luc_registered)
 		return 0;
 	err = luc_pin();
@@ -468,16 +472,16 @@ int luc_hooks_remove(void)
 	return 0;
 }
 
-/* After luc_hooks_remove() and a wake-up of all holders, before freeing. */
+/* Call it after luc_hooks_remove() and after waking all holders, before freeing. */
 void luc_hooks_drain(void)
 {
 	WRITE_ONCE(luc_leaving, true);
-	smp_mb();	/* a leaver sees luc_leaving, or we see its count */
+	smp_mb();	/* a leaving task sees luc_leaving, or we see its count */
 	wait_event(luc_inflight_wait, !atomic_read(&luc_inflight));
 	synchronize_rcu_tasks();
 }
 
-/* Without luc_mutex, which is held over grace periods, and everybody may read this. */
+/* Runs without luc_mutex, which is held over grace periods: everybody may read this. */
 ssize_t luc_hooks_show(char *buf)
 {
 	ssize_t n = 0;

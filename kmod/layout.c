@@ -2,17 +2,17 @@
 /*
  * Ties this module to the jbd2 that it was built for.
  *
- * LUC reads journal_t, transaction_t and journal_head by the layout of the headers.
+ * LUC reads journal_t, transaction_t and journal_head with the layout of the headers.
  * Three checks ensure that the running jbd2 has that layout:
  *
  *   - symbols of jbd2 are imported. With CONFIG_MODVERSIONS their checksums cover all
- *     types that their prototypes lead to (journal_t, through it transaction_t and
- *     journal_head), and the kernel refuses a module whose sums differ. The import
- *     also keeps jbd2 loaded: addresses in its text stay valid;
+ *     types that their prototypes refer to (journal_t, through it transaction_t and
+ *     journal_head), and the kernel refuses a module whose sums differ. The import also
+ *     keeps jbd2 loaded: addresses in its text stay valid;
  *   - the prototypes of hooked functions are asserted where a header declares them: a
- *     hook reads arguments from registers, by their places. wait_transaction_locked() is
+ *     hook reads arguments from registers, by position. wait_transaction_locked() is
  *     static: a system test compares its prototype with the type information of each
- *     kernel, and a compiler that changes its parameters gives it another name;
+ *     kernel, and a compiler that changes its parameters renames it;
  *   - a kernel series that LUC was not tested on is refused, unless the administrator
  *     says otherwise.
  */
@@ -47,7 +47,7 @@ static_assert(__builtin_types_compatible_p(typeof(out_of_line_wait_on_bit),
 					   int(unsigned long *, int, wait_bit_action_f *,
 					       unsigned int)));
 
-/* Their checksums are the seal; nothing is called through here. */
+/* Importing these brings in their checksums; nothing is called through here. */
 static const void *const luc_seal[] __used = {
 	jbd2_complete_transaction,
 	jbd2_log_wait_commit,
@@ -55,7 +55,7 @@ static const void *const luc_seal[] __used = {
 };
 
 /*
- * Lines that every processor reads at each hooked call hold nothing that a sync
+ * Cache lines that every processor reads at each hooked call contain nothing that a sync
  * or a commit writes.
  */
 #define LUC_LINE(field) (offsetof(struct luc_fs, field) / SMP_CACHE_BYTES)
@@ -87,10 +87,10 @@ static bool luc_is_tested(unsigned int major, unsigned int minor)
 }
 
 /*
- * Why this kernel counts as not tested; NULL if it was. A release such as 6.12.0-55.el10
- * tells neither which 6.12 it is nor whether it is one: Debian's 6.1.0-56 is the stable
- * 6.1.192, while others stay at .0 and take what they want from later series. The headers
- * know the number.
+ * Returns why this kernel counts as not tested; NULL if it was tested. A release such as
+ * 6.12.0-55.el10 shows neither which 6.12 it is nor whether it is one at all: Debian's
+ * 6.1.0-56 is the stable 6.1.192, while other branches stay at .0 and backport what they
+ * want from later series. The headers have the true number.
  */
 static const char *luc_untested(const char *release)
 {
@@ -111,8 +111,8 @@ int luc_layout_check(void)
 	const char *why = luc_untested(release);
 
 	/*
-	 * Spinlocks sleep there, and with them every hook. Only hooks that sleep
-	 * elsewhere, too, are counted: the others could outlive the module.
+	 * On PREEMPT_RT spinlocks sleep, and so does every hook. Only hooks that also
+	 * sleep elsewhere are counted: tasks in the others could outlive the module.
 	 */
 	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
 		pr_err("luc: kernels with PREEMPT_RT are not supported\n");

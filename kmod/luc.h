@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * luc.ko in one page.
+ * luc.ko on one page.
  *
  *   layout.c	refuses kernels that this build was not made for
  *   hooks.c	installs the trampoline at the entry of jbd2 and ext4 functions
  *   entry.c	the trampoline: lets calls for other file systems through
- *   fs.c	which file systems are attached; found by device number
+ *   fs.c	which file systems are attached; finds them by device number
  *   sync.c	senses sync events: which task waits for which transaction
  *   commit.c	acts: holds a commit back; learns from it
  *   copyout.c	acts: freezes metadata before it is written; senses delays
  *   sysfs.c	knobs and counters from the tables in abi/
  *   trace.c	the tracepoints
- *   tell.c	the trail in the kernel log
+ *   tell.c	the messages in the kernel log
  *
- * control/ makes the decisions. Anything unknown or in doubt ends in stock behaviour.
+ * control/ makes the decisions. When anything is unknown or in doubt, stock behaviour
+ * results.
  */
 #ifndef LUC_KMOD_H
 #define LUC_KMOD_H
@@ -42,23 +43,23 @@
 /*
  * One attached file system.
  *
- * Hooks find it by device number under RCU and may keep it with a kobject
- * reference, so nothing here depends on the life of a journal_t: a journal is
- * only ever touched inside a hook that was handed it.
+ * Hooks find it by device number under RCU and may keep it with a kobject reference,
+ * so nothing here depends on the life of a journal_t: a journal is only touched inside
+ * a hook that received it.
  */
 struct luc_fs {
 	/*
-	 * Every hook of every processor reads this line; it hardly ever changes.
-	 * The system test lines.rs looks that nothing else is on it.
+	 * Every hook on every processor reads this line; it hardly ever changes. The
+	 * system test lines.rs checks that nothing else is on it.
 	 */
 	struct hlist_node node;		/* luc_table, under luc_mutex and RCU */
 	dev_t dev;
 	bool gone;			/* off the table; under luc_mutex */
-	enum luc_copies copy_now;	/* of the commit under way */
+	enum luc_copies copy_now;	/* what the commit under way copies */
 
 	/*
-	 * Guards the next block, which is written at each sync call. Taken in task
-	 * context only, never nested.
+	 * Guards the next block, which is written at each sync call. Only taken in
+	 * task context, never nested.
 	 */
 	spinlock_t lock ____cacheline_aligned_in_smp;
 	bool params_new;		/* params changed since params_now was taken */
@@ -69,35 +70,35 @@ struct luc_fs {
 	s64 batch_events;
 	s64 first_event_ns;
 	s64 last_event_ns;
-	s64 after_first_ns;		/* how long after it all came, summed up */
+	s64 after_first_ns;		/* how long after the first all others came, summed up */
 	s64 sync_events;		/* calls that waited for a commit */
 	bool held;			/* a commit of held_tid is held back */
 	u32 held_tid;
-	s64 held_complete;		/* number of events at which its holder is poked */
-	u32 urgent_tid;			/* newest that an urgent waiter waits for ... */
+	s64 held_complete;		/* poke the holder at this number of events */
+	u32 urgent_tid;			/* newest transaction that an urgent waiter waits for ... */
 	bool urgent;			/* ... if there is one */
-	bool poked;			/* the holder has a reason to look */
+	bool poked;			/* the holder has a reason to recheck */
 	struct luc_params params;
 	struct luc_returns returns;
 
 	wait_queue_head_t wait;		/* where the holder sleeps */
-	wait_queue_head_t writers;	/* and those that wait for a buffer's write */
+	wait_queue_head_t writers;	/* and where writers wait for a buffer's journal write */
 
 	/*
-	 * Only the task that commits touches these. Its input and output are here
-	 * because kernels clear what a function has on its stack.
+	 * Only the committing task touches these. Its input and output are here
+	 * because kernels may zero what a function has on its stack.
 	 */
 	struct luc_params params_now ____cacheline_aligned_in_smp;
 	struct luc_state state;
-	struct luc_input in;		/* sensed last */
+	struct luc_input in;		/* gathered last */
 	struct luc_output out;
 	s64 writes_delayed_seen;
 	s64 buffers_spared_seen;
 	s64 copies_left;		/* buffers that the commit under way may still copy */
 	s64 closed_events;		/* of the last commit */
-	bool copyout_rests;		/* no step before there is news */
+	bool copyout_rests;		/* no step until there is news */
 	s64 told_verdict;		/* enum luc_trial_phase, 0 before the first */
-	const char *told_aside;		/* why no commit is held, NULL if some are */
+	const char *told_aside;		/* why no commit is held; NULL if some are */
 
 	/* Written by any task. */
 	atomic64_t counters[LUC_COUNTER_NR] ____cacheline_aligned_in_smp;
@@ -126,7 +127,7 @@ static inline struct hlist_head *luc_fs_slot(dev_t dev)
 }
 
 /*
- * Hooks look file systems up with preemption off, which is an RCU reader, too, and
+ * Hooks look file systems up with preemption off, which is also an RCU reader, and
  * costs three instructions where rcu_read_lock() costs sixteen.
  */
 static inline struct luc_fs *luc_fs_find(dev_t dev)
@@ -157,7 +158,7 @@ static inline dev_t luc_dev_of(const journal_t *journal)
 	return journal->j_fs_dev->bd_dev;
 }
 
-/* Under fs->lock: events of tid's batch so far, and whether it may be held. */
+/* Under fs->lock: sync events of tid's batch so far. */
 static inline s64 luc_events_of(const struct luc_fs *fs, tid_t tid)
 {
 	return fs->batch_tid == tid ? fs->batch_events : 0;
@@ -211,8 +212,8 @@ void luc_sysfs_exit(void);
 extern struct kobject *luc_kobj;
 
 /*
- * Called by the trampoline with arguments of the hooked function, the device number of
- * the file system, and the function's return address.
+ * Called by the trampoline with arguments of the hooked function and, for some, the
+ * device number of the file system and the function's return address.
  */
 void luc_on_commit(journal_t *journal, dev_t dev);
 void luc_on_write_buffer(transaction_t *transaction, struct journal_head *jh);
@@ -231,10 +232,10 @@ void luc_on_wait_bit(unsigned long *word, int bit, unsigned int mode,
 #define luc_counted(fs, name) \
 	atomic64_read(&(fs)->counters[LUC_COUNTER_##name])
 
-/* Copy-out has something new to weigh. Stores only the first time. */
+/* Copy-out has something new to decide by. Only the first call stores. */
 static inline void luc_copyout_news(struct luc_fs *fs)
 {
-	smp_mb();	/* the commit sees the count, or we see that it has looked */
+	smp_mb();	/* the commit sees the count, or we see that it has reset this */
 	if (!READ_ONCE(fs->copyout_news))
 		WRITE_ONCE(fs->copyout_news, true);
 }

@@ -26,8 +26,8 @@ static int __init luc_init(void)
 static void __exit luc_exit(void)
 {
 	/*
-	 * In this order: no task attaches, none is in a hook, nothing is left. Hooks pin the
-	 * module, so that only a forced removal finds any.
+	 * In this order: first no task can attach, then none is in a hook, then
+	 * everything is freed. Hooks pin the module, so only a forced removal finds any.
 	 */
 	luc_sysfs_stop();
 	luc_fs_detach_all();

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sensing sync events: which task waits for which transaction.
+ * Detecting sync events: which task waits for which transaction.
  *
  *   ext4_sync_file		fsync, fdatasync and O_SYNC writes begin here
  *   jbd2_complete_transaction	most of them ask for their commit here
  *   jbd2_log_wait_commit	every task that waits for a commit ends here
  *
  * A wait of a task that came through one of the first two is a sync event and may be
- * batched; nfsd and others that write an inode for good come through the second alone.
- * Any other wait (checkpoint, syncfs, freeze, no space left, memory reclaim) is urgent:
- * its commit must not be held. The estimator of returning tasks knows which tasks are
- * inside a sync call, and which have arrived for which transaction. Two tasks may share
- * a slot there: the wait of the task that lost its slot then counts as urgent, which
- * only starts a commit early. The trampoline keeps waits that the second hook counted
- * away from the third (entry.c).
+ * batched; nfsd and others that write an inode durably come through the second alone. Any
+ * other wait (checkpoint, syncfs, freeze, no space left, memory reclaim) is urgent: its
+ * commit must not be held. The estimator of returning tasks knows which tasks are inside
+ * a sync call, and which have arrived for which transaction. Two tasks may share one of
+ * its slots: the wait of the task that lost its slot then counts as urgent, which only
+ * starts a commit early. The trampoline keeps waits that the second hook counted away
+ * from the third (entry.c).
  */
 #include <linux/fs.h>
 #include <linux/sched.h>
@@ -22,7 +22,7 @@
 #include "entry.h"
 #include "luc.h"
 
-/* Is this the arrival that the holder of the commit waits for? */
+/* Tells whether this arrival is the one that the holder of the commit waits for. */
 static bool luc_completes_batch(struct luc_fs *fs, tid_t tid)
 {
 	if (!fs->held || fs->held_tid != tid || fs->poked ||
@@ -32,7 +32,7 @@ static bool luc_completes_batch(struct luc_fs *fs, tid_t tid)
 	return true;
 }
 
-/* Under fs->lock. Returns whether the holder is to be woken. */
+/* Under fs->lock. Returns whether the holder must be woken. */
 static __always_inline bool luc_arrive(struct luc_fs *fs, tid_t tid, s64 now)
 {
 	pid_t task = current->pid;
@@ -40,7 +40,7 @@ static __always_inline bool luc_arrive(struct luc_fs *fs, tid_t tid, s64 now)
 	if (!luc_returns_arrive(&fs->returns, task, tid))
 		return false;
 	fs->sync_events++;
-	/* Numbers wrap: before the first one, none is older or newer. */
+	/* Numbers wrap: before the first batch, none is older or newer. */
 	if (!fs->batch_known || tid_gt(tid, fs->batch_tid)) {
 		fs->batch_known = true;
 		fs->batch_tid = tid;
@@ -59,8 +59,8 @@ static __always_inline bool luc_arrive(struct luc_fs *fs, tid_t tid, s64 now)
 }
 
 /*
- * Under fs->lock: an urgent waiter for tid. Noted also while nothing is held: the
- * commit of tid may soon be. Returns whether the holder is to be woken.
+ * Under fs->lock: an urgent waiter for tid. Recorded even while nothing is held: the
+ * commit of tid may soon be. Returns whether the holder must be woken.
  */
 static bool luc_urge(struct luc_fs *fs, tid_t tid)
 {
@@ -81,25 +81,26 @@ static bool luc_urgent_arrives(struct luc_fs *fs, tid_t tid)
 }
 
 /*
- * Memory reclaim may evict an inode that needs a commit first (ext4_evict_inode() with
- * data=journal until 6.3, ext4_write_inode() on all kernels): no sync call.
+ * Tells whether the task reclaims memory, which may evict an inode that needs a commit
+ * first (ext4_evict_inode() with data=journal until 6.3, ext4_write_inode() on all
+ * kernels). That is not a sync call.
  */
 static bool luc_reclaims(void)
 {
 	return current->flags & PF_MEMALLOC;
 }
 
-/* Committed transactions need no waiting and are no events. */
+/* A committed transaction needs no waiting and is no event. */
 static bool luc_committed(const journal_t *journal, tid_t tid)
 {
 	return tid_geq(READ_ONCE(journal->j_commit_sequence), tid);
 }
 
 /*
- * Fsyncs that need no commit are as many as processors can make: they take no lock and
- * store nothing to shared memory. So the estimator is asked without the lock. A change at
- * the same moment can only make it miss this call, as if two tasks shared a slot. Returns
- * whether the estimator knows this call already.
+ * Processors can make millions of fsyncs that need no commit, so these take no lock and
+ * write no shared memory. The estimator is read without the lock: a concurrent change can
+ * only make it miss this call, as if two tasks shared a slot. Returns whether the
+ * estimator already knows this call.
  */
 static noinline bool luc_repeats(struct luc_fs *fs)
 {
@@ -144,7 +145,7 @@ void luc_on_complete(journal_t *journal, tid_t tid, dev_t dev)
 	rcu_read_unlock_sched();
 }
 
-/* Returns whether the holder is to be woken. */
+/* Returns whether the holder must be woken. */
 static noinline bool luc_waits(struct luc_fs *fs, tid_t tid, unsigned long caller)
 {
 	s64 now = ktime_get_ns();
@@ -186,7 +187,10 @@ void luc_on_wait_locked(journal_t *journal)
 
 	rcu_read_lock_sched();
 	fs = luc_fs_find(luc_dev_of(journal));
-	/* Not held: it locks by itself. Held later: the holder looks for them. */
+	/*
+	 * If it is not held, it locks by itself. If it is held later, the holder checks
+	 * for waiters.
+	 */
 	if (fs && READ_ONCE(fs->held)) {
 		spin_lock(&fs->lock);
 		wake = luc_urge(fs, fs->held_tid);

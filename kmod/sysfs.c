@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/fs/luc: knobs and counters, made from the tables in abi/.
+ * /sys/fs/luc: knobs and counters, generated from the tables in abi/.
  *
  *   version, hooks		read
  *   attach			write "MAJ:MIN [knob=value]..."
@@ -9,8 +9,8 @@
  *   <device>/knobs/ 		read and write
  *   <device>/counters/ 	read
  *
- * A write needs CAP_SYS_ADMIN, too: root in a container may own these files, and a file
- * may have been opened by another task.
+ * A write also needs CAP_SYS_ADMIN: root in a container may own these files, and
+ * another task may have opened a file.
  */
 #include <linux/capability.h>
 #include <linux/fs.h>
@@ -39,7 +39,7 @@ struct luc_knob {
 	const char *name;
 	enum luc_knob_kind kind;
 	s64 min, max;
-	const char *const *texts;	/* of an ENUM, one for each value */
+	const char *const *texts;	/* for an ENUM, one for each value */
 };
 
 #define LUC_TEXTS_ENUM(name) luc_texts_##name
@@ -96,7 +96,7 @@ static struct luc_fs *luc_fs_of(struct kobject *kobj)
 	return container_of(kobj, struct luc_fs, kobj);
 }
 
-/* One kobj_attribute per row, and its index from its place in the array. */
+/* One kobj_attribute per row; its position in the array is the row's index. */
 static struct kobj_attribute luc_knob_attr[];
 static struct kobj_attribute luc_counter_attr[];
 
@@ -148,7 +148,7 @@ static ssize_t luc_knob_store(struct kobject *kobj, struct kobj_attribute *attr,
 	return count;
 }
 
-/* Gauges, and a count kept under a lock that is held anyway, have no counter. */
+/* Gauges have no counter, nor does a count that is kept under a lock taken anyway. */
 static s64 luc_counter_value(struct luc_fs *fs, int index)
 {
 	switch (index) {
@@ -346,7 +346,7 @@ int luc_sysfs_init(void)
 	return err;
 }
 
-/* Waits for an attach that is under way; none can begin after it. */
+/* Waits for an attach in progress; none can begin afterwards. */
 void luc_sysfs_stop(void)
 {
 	sysfs_remove_group(luc_kobj, &luc_root_group);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The trail in the kernel log: a line for each time that LUC is switched on or off, a
- * knob is set, a trial has another verdict than the last one, or LUC stands aside. Each
+ * The messages in the kernel log: a line each time LUC is switched on or off, a knob is
+ * set, a trial's verdict differs from the last one, or LUC stands aside. Each line
  * begins with "luc: " and the device as in /sys/fs/luc.
  *
- * An administrator causes the lines about on and off, one at a time. All others of a
- * file system share a limit: `luc guard` sets a knob for each of its windows.
+ * Lines about on and off are caused by an administrator, one at a time. All others of a
+ * file system share a rate limit, because `luc guard` sets a knob for each of its
+ * windows.
  */
 #include <linux/fs.h>
 #include <linux/kdev_t.h>
@@ -17,7 +18,7 @@
 #include "../control/luc_bets.h"
 #include "luc.h"
 
-/* Chosen: lines of a file system in a minute that are not about on and off. */
+/* Chosen: lines per minute and file system, not counting on and off. */
 #define TOLD_MAX 10
 
 #define LUC_TEXT(NAME, name, knobs, help) #name,
@@ -55,13 +56,16 @@ void luc_tell_knob(struct luc_fs *fs, const char *knob, const char *value)
 		pr_info("luc: %s: %s set to %s\n", kobject_name(&fs->kobj), knob, value);
 }
 
-/* What the bets heard of holding on average, per mille of stock. */
+/* The average effect of holding that the bets heard, per mille of stock. */
 static s64 luc_mean_permille(s64 sum_ppm, s64 pairs)
 {
 	return div_s64(div64_s64(sum_ppm, max_t(s64, pairs, 1)) + LUC_BETS_LIMIT_PPM, 1000);
 }
 
-/* The phase of the trial changed: is it a verdict that the log does not have? */
+/*
+ * The phase of the trial changed: logs it if it is a verdict that the log does not
+ * have.
+ */
 void luc_tell_verdict(struct luc_fs *fs)
 {
 	const struct luc_state *s = &fs->state;
@@ -79,7 +83,7 @@ void luc_tell_verdict(struct luc_fs *fs)
 		luc_mean_permille(s->wait_sum, s->wait_pairs));
 }
 
-/* A commit was not held. Is it for a property of the mount, which lasts? */
+/* A commit was not held: logs why if a property of the mount, which lasts, forbids it. */
 void luc_tell_aside(struct luc_fs *fs, journal_t *journal)
 {
 	const char *why = NULL;

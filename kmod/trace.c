@@ -6,7 +6,7 @@
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
-/* Names of the fields of luc_decision behind step, in their order. */
+/* Names of the fields of luc_decision after step, in their order. */
 #define LUC_NAME(name, help) #name,
 #define LUC_KNOB_NAME(name, kind, min, max, dflt, help) #name,
 static const char *const luc_trace_names[] = {
@@ -16,7 +16,10 @@ static const char *const luc_trace_names[] = {
 	LUC_OUTPUT_FIELDS(LUC_NAME)
 };
 
-/* " name=value" for each of them, into the buffer that the event is printed to. */
+/*
+ * Prints " name=value" for each of them into the buffer that the event is printed
+ * to.
+ */
 const char *luc_trace_values(struct trace_seq *p, const s64 *values)
 {
 	const char *text = trace_seq_buffer_ptr(p);

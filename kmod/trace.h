@@ -68,8 +68,8 @@ TRACE_EVENT(luc_write_delay,
 );
 
 /*
- * The whole record of abi/luc_decision.h, each field by its own name, all of
- * them s64 and therefore an array for luc_trace_values().
+ * The whole record of abi/luc_decision.h, each field under its own name. All of
+ * them are s64, and therefore an array for luc_trace_values().
  */
 #undef LUC_TP_FIELD
 #undef LUC_TP_KNOB
