@@ -3,11 +3,11 @@
  * jbd2's own batching, applied to every sync (section A.1.4).
  *
  * jbd2_journal_stop() delays a handle with h_sync until the transaction is as old as
- * an average commit takes. That average counts for max_batch_time (15 ms) at most. The
- * task that synced last is not delayed: a lone stream would only wait for itself.
- * fsync never comes that way; the documents enabled it there to show why it does not
- * help. Age says little about arrivals: the task that changed metadata first began
- * the transaction, which may be old when the first sync asks for its commit.
+ * an average commit takes. That average is capped at max_batch_time (15 ms). The task
+ * that synced last is not delayed: a lone stream would only wait for itself. fsync
+ * never takes that path; the documents enabled it there to show why it does not help.
+ * Age says little about arrivals: the first task to change metadata began the
+ * transaction, which may be old when the first sync asks for its commit.
  */
 #include "luc_controllers.h"
 
@@ -22,7 +22,7 @@ void luc_batching_age_open(const struct luc_params *params, struct luc_state *st
 		state->wait_ns = luc_max(luc_sub(old_enough_ns, luc_max(in->age_ns, 0)), 0);
 }
 
-/* It waits for time to pass, not for sync events. */
+/* This rule waits for time to pass, not for sync events. */
 luc_s64 luc_batching_age_poll(const struct luc_params *params, struct luc_state *state,
 			      const struct luc_input *in)
 {

@@ -10,7 +10,7 @@ void luc_batching_off_open(const struct luc_params *params, struct luc_state *st
 luc_s64 luc_batching_off_poll(const struct luc_params *params, struct luc_state *state,
 			      const struct luc_input *in)
 {
-	/* A commit that another controller held, before the knob was changed. */
+	/* This commit was held by another controller, before the knob was changed. */
 	return in->now_ns;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * The PID controller exactly as published (section 5.3.1), to compare with.
+ * The PID controller exactly as published (section 5.3.1), for comparison.
  *
  *   set point	fixed by the knob setpoint_events; the documents set half the
- *		number of threads. With 0 it aims at no event and holds nothing.
+ *		number of threads. With 0 it aims at no events and holds nothing.
  *   law	u = Kp e + Ki sum(e) + Kd (e - e_prev) with e = r - d once per
  *		commit, however long that took (dt is one); nothing stops the sum.
  *   timeout	"1 ms": a request that comes within the timeout lets the wait go on
@@ -12,9 +12,8 @@
  *   no		early close at the set point, trial, or limit but delay_limit_us, so
  *		the loop sees negative errors, too.
  *
- * The documents do not say how an output in sync events becomes a time. As in
- * batching_pid.c a sync event counts as an average arrival gap; while none is known, as
- * the timeout.
+ * The documents do not say how an output in sync events becomes a time. Here a sync
+ * event counts as an average arrival gap or, while none is known, as the timeout.
  */
 #include "luc_controllers.h"
 #include "luc_hold.h"

@@ -9,76 +9,80 @@
  * tasks are back serves all of them at once.
  *
  * 2. What holding costs. Let C be the time of a commit, z the time from the end of the
- * last commit to the request of this one, and W the time that this one is held. With
- * two convoys a turn takes 2 C. With one convoy it takes z + W + C. So holding pays if
- * z + W < C, whatever the number of tasks. Half of z counts, as two convoys have their
- * share of it, too: tasks wait for processors, and for space in the log. An idle journal,
- * z >= C, is no bottleneck: there a hold may take up to C, and section 5 weighs it.
+ * last commit to the request of this one, and W the time that this one is held. With two
+ * convoys a turn takes 2 C. With one convoy it takes z + W + C. So holding pays if z + W
+ * < C, for any number of tasks. Only half of z counts, because two convoys also have a
+ * share of it: tasks wait for processors, and for space in the log. An idle journal, z
+ * >= C, is no bottleneck: there a hold may take up to C, and section 5 weighs it.
  *
- * 3. Whom to wait for. luc_returns.h knows the tasks that the last two commits released
- * and that are not back, and the tasks inside a sync call that still write their data.
- * The set point r of section 5.3.1 is what waits plus what is expected. A hold ends
+ * 3. Which tasks to wait for. luc_returns.h knows the tasks that the last two commits
+ * released and that are not back, and the tasks inside a sync call that are still
+ * writing their data. The set point r of section 5.3.1 is the number of waiting and
+ * expected tasks. A hold ends
  *
  *	setpoint	when no task is expected any more,
- *	idle		when none came for an eighth of C, but not within 100 us, in
- *			which a timer may be late; unless a task is inside a sync call:
- *			that task only writes its data,
+ *	idle		when none came for an eighth of C, or for 100 us if that is longer,
+ *			as a timer may be that late; never while a task is inside a sync
+ *			call: that task is only writing its data,
  *	limit		at the bound of section 2, less an eighth of C: the journal's
  *			thread itself has to wake up and to find a processor,
  *	urgent		when something cannot wait.
  *
  * A commit is not held at all if the expected tasks, at the average arrival gap, would
- * be too late for that bound. This is so where processors and not the journal are the
- * bottleneck: tasks trickle in, and two convoys use disk and processors at once. The
- * gap is learned from held batches and from the arrivals behind a commit under way. Two
- * tasks teach it nothing while no batch is held, so a gap that forbids a hold is
- * forgotten, a 64th each time.
+ * come too late for that bound. This is so where processors rather than the journal are
+ * the bottleneck: tasks trickle in, and two convoys use disk and processors at once. The
+ * gap is learned from held batches and from the arrivals during the previous commit. Two
+ * tasks teach it nothing while no batch is held, so a gap that forbids a hold decays by a
+ * 64th each time.
  *
- * 4. Tasks that nothing announces. The first sync events after a pause have no past. A
- * commit of such events is held for C/32, a millisecond at most. It is not held if the
- * task that asks for it is the one that synced last, as a lone stream stays alone, nor if
- * as many tasks wait as the last commit had, as they are the same tasks.
+ * 4. Unannounced tasks. The first sync events after a pause have no history. A commit of
+ * such events is held for C/32, a millisecond at most. It is not held if the task that
+ * asks for it is the one that synced last, because a lone stream stays alone, nor if as
+ * many tasks wait as the last commit had, because they are probably the same tasks.
  *
- * 5. Debt. A hold is a bet. Of n tasks that waited, m that came and k that stayed away
- * it cost W for n + k, and saved C for m. The difference, divided by n + m + k, is what
- * the hold lost by task. It is added to a debt, and no commit is held that can win less
- * than 16 times the debt: C for each of the tasks that are expected. So a small debt
- * forbids a hold for one task of many, and not one for many. A debt is paid off by a
- * 256th of the time that the journal is in use, so that holds in vain cost a 256th at
- * most, on any disk and at any number of commits a second. A gain gives credit, up to
- * one C, which pays for a hold in vain among good ones. No debt exceeds one C either:
- * a change of load or disk is soon forgotten. A hold that ends behind its bound costs no
- * more than the bound. What is above is the fault of the processors' scheduler, and one
- * such delay would forbid hundreds of good holds.
+ * 5. Debt. A hold is a bet. With n tasks waiting at its start, m that came and k that
+ * stayed away, it cost W for each of n + k, and saved C for each of m. The difference,
+ * divided by n + m + k, is the hold's loss per task. It is added to a debt, and no
+ * commit is held that can win less than 16 times the debt: a win is C for each of the
+ * expected tasks. So a small debt forbids a hold for one task of many, but not one for
+ * many. A 256th of the time that the journal is in use pays off the debt, so holds in
+ * vain cost at most a 256th of the time, on any disk and at any commit rate. A gain
+ * gives credit, up to one C, which pays for an occasional hold in vain. No debt exceeds
+ * one C either: a change of load or disk is soon forgotten. A hold that ends late is
+ * charged at most its bound. The excess is the scheduler's fault, and one such delay
+ * would forbid hundreds of good holds.
  *
- * 6. Doubt. The account cannot see what holding does to processors and to work between
+ * 6. Trial. The account cannot see what holding does to processors and to work between
  * sync calls. luc_trial.c compares holding with stock, and forbids it where stock wins.
  *
  * 7. Worked example. Commits take 4 ms, four tasks return 0.1 ms apart. The hold of the
  * 1st commit waits for three tasks, and all come. In the 2nd one task stays away: 0.5 ms
- * behind the last arrival, an eighth of C, the batch looks idle.
+ * (an eighth of C) after the last arrival, the batch looks idle.
  *
  *	commit	n	r	wake_ns - open_ns	closed	d	lost by task	debt_ns
  *	1	1	4	500000			setpoint	4	-2925000	-2925000
  *	2	1	4	500000			idle	3	-1650000	-4000000
  *
- * Row 1: held for 0.3 ms, lost (1 * 0.3 - 3 * 4) / 4 ms. Row 2: held for 0.7 ms, lost
- * ((1 + 1) * 0.7 - 2 * 4) / 4 ms; credit ends at one C.
+ * Row 1: held for 0.3 ms, lost (1 * 0.3 - 3 * 4) / 4 ms. Row 2: held for 0.7 ms, lost ((1
+ * + 1) * 0.7 - 2 * 4) / 4 ms; credit is capped at one C.
  */
 #include "luc_controllers.h"
 #include "luc_hold.h"
 #include "luc_trial.h"
 
-/* Shifts are powers of two of a commit's time. The arena is flat within a factor of two. */
+/*
+ * Shifts are powers of two of a commit's time. The arena's results are flat within a
+ * factor of two.
+ */
 #define MARGIN_SHIFT 3		/* of the bound: between 0.7 C and 1.2 C nothing changes */
-#define UNUSED_SHIFT 1		/* all of it loses 4 MiB journals, nothing of it loses p99 */
+#define UNUSED_SHIFT 1		/* all of it loses on 4 MiB journals, none of it loses p99 */
 #define IDLE_SHIFT 3		/* a sixteenth loses bursts, a quarter loses p99 */
 #define IDLE_MIN_NS 100000LL	/* twice the slack that the kernel gives timers */
-#define PROBE_SHIFT 5		/* the largest that loses no cell of single sync calls */
+#define PROBE_SHIFT 5		/* the largest that loses in no cell of single sync calls */
 #define PROBE_MAX_NS 1000000LL	/* the documents' fixed delay for Metarates (4.6) */
-#define PRICE_SHIFT 8		/* below the one per cent that may be lost */
-#define DEBT_SHIFT 4		/* a property of luc-sim fails in one case of 1700 with 5 */
-#define GAP_EVENTS_MIN 3LL	/* two tell nothing about a third */
+#define PRICE_SHIFT 8		/* below the one per cent that LUC may lose */
+#define DEBT_SHIFT 4		/* with 5 a property test of luc-sim fails in one case of 1700 */
+#define GAP_EVENTS_MIN 3LL	/* two say nothing about a third */
 #define GAP_SHIFT 2
 #define GAP_FORGET_SHIFT 6	/* chosen: from 4 to 8 nothing changes */
 
@@ -92,7 +96,7 @@ static luc_s64 expected_of(const struct luc_input *in)
 	return luc_max(in->expected_events, 0);
 }
 
-/* By the time since the last request; of a pause only two commits count. */
+/* Pays by the time since the last request; a pause counts as two commits at most. */
 static void pay_off(struct luc_state *s, const struct luc_input *in)
 {
 	luc_s64 commit = commit_of(in);
@@ -104,9 +108,9 @@ static void pay_off(struct luc_state *s, const struct luc_input *in)
 }
 
 /*
- * The gap between the events that gathered behind the last commit. As their times are
- * only known summed up, they are taken to have come at a steady pace: then the first
- * came as long before their mean as the last came after it.
+ * Learns the gap between the events that gathered during the last commit. Only the sum of
+ * their times is known, so assume a steady pace: then the first came as long before their
+ * mean as the last came after it.
  */
 static void learn_gathered(struct luc_state *s, const struct luc_input *in)
 {
@@ -146,7 +150,9 @@ static luc_s64 idle_of(const struct luc_state *s, luc_s64 commit)
 	return luc_max(commit >> IDLE_SHIFT, IDLE_MIN_NS);
 }
 
-/* Whether the debt forbids a hold: what that can win is counted by task, as the debt is. */
+/*
+ * Whether the debt forbids a hold. Its possible win is counted per task, as the debt is.
+ */
 static int is_in_debt(const struct luc_state *s, const struct luc_input *in)
 {
 	luc_s64 won = luc_mul(commit_of(in), expected_of(in)) / luc_max(s->setpoint_now_events, 1);
@@ -154,13 +160,13 @@ static int is_in_debt(const struct luc_state *s, const struct luc_input *in)
 	return s->debt_ns > won >> DEBT_SHIFT;
 }
 
-/* Tasks that all came back: nobody else is likely to come. */
+/* All tasks of the last batch came back: no other is likely to come. */
 static int is_last_batch(const struct luc_state *s, const struct luc_input *in)
 {
 	return in->events > 1 && in->events == s->seen_events;
 }
 
-/* No debt and no bound has to be looked at. */
+/* Such commits are not held, whatever debt and bound are. */
 static int is_never_held(const struct luc_state *s, const struct luc_input *in)
 {
 	return in->urgent || in->events <= 0 ||
@@ -193,7 +199,7 @@ luc_s64 luc_batching_returns_poll(const struct luc_params *params, struct luc_st
 	if (luc_came(s, in))
 		s->seen_event_ns = in->last_event_ns;
 	s->setpoint_now_events = luc_add(in->events, expected_of(in));
-	/* Behind the last task inside a sync call the idle time begins. */
+	/* The idle time begins after the last task that is inside a sync call. */
 	s->complete_events = syncing ? luc_add(in->events, syncing) : s->setpoint_now_events;
 	if (syncing)
 		return LUC_S64_MAX;
@@ -208,7 +214,10 @@ luc_s64 luc_batching_returns_complete(const struct luc_params *params,
 	return s->probing ? LUC_S64_MAX : s->complete_events;
 }
 
-/* A commit that was only observed was not held: it costs and teaches nothing. */
+/*
+ * Charges the hold. A commit that was only observed was not held: it costs and teaches
+ * nothing.
+ */
 static void settle(struct luc_state *s, const struct luc_input *in)
 {
 	luc_s64 commit = commit_of(in);
@@ -222,7 +231,7 @@ static void settle(struct luc_state *s, const struct luc_input *in)
 	s->debt_ns = luc_clamp(luc_add(s->debt_ns, lost), -commit, commit);
 }
 
-/* Notes this batch, with which the next one is compared. */
+/* Records this batch, for comparison with the next one. */
 static void remember(struct luc_state *s, const struct luc_input *in)
 {
 	s->closed_ns = in->now_ns;

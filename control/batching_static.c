@@ -3,8 +3,8 @@
  * A fixed idle time (delayJC, section 4.6).
  *
  * A commit is held until no sync event came for static_idle_us. Each sync event
- * restarts the timer, static_resets_max times at most, "to avoid starvation". The
- * documents settled on 1 ms for Metarates and 16 ms for IOzone, and do not print their
+ * restarts the timer, at most static_resets_max times, "to avoid starvation". The
+ * documents settled on 1 ms for Metarates and 16 ms for IOzone, and do not give their
  * number of resets.
  */
 #include "luc_controllers.h"

@@ -8,16 +8,16 @@
  *
  * 2. Which buffers. Few buffers of a commit are contended: bitmaps, group descriptors,
  * directory blocks, and blocks of the inode table that tasks share. A buffer counts as
- * contended once an operation slept on it, until LUC_COPIES_UNUSED_MAX copies in a row
- * were needed by no operation. So does the block behind it: inode tables and directories
- * fill one block after the other, and each new block would cost a sleep. Whoever carries
- * decisions out keeps these marks. So copies end buffer by buffer, and no share of
- * delayed operations has to be exceeded (section 5.3.2): a mark costs one sleep, and a
- * sleep is longer than its copies.
+ * contended once an operation slept on it, until no operation needed
+ * LUC_COPIES_UNUSED_MAX copies in a row. So does the next block: inode tables and
+ * directories fill one block after the other, and otherwise each new block would cost a
+ * sleep. The caller, which carries the decisions out, keeps these marks. So copying ends
+ * buffer by buffer, and no share of delayed operations has to be exceeded (section
+ * 5.3.2): a mark costs one sleep, and a sleep takes longer than the copies.
  *
- * 3. Rest. While nothing is copied the hooks of a commit's buffers cost nothing. So
- * after REST commits in a row without a sleep and without a needed copy, marks are
- * ignored until the next sleep.
+ * 3. Rest. While nothing is copied, the hooks for a commit's buffers cost nothing. So
+ * after REST commits in a row without a sleep or a needed copy, marks are ignored until
+ * the next sleep.
  *
  * 4. Worked example. One operation sleeps. The next two commits copy the buffer that it
  * slept on; the first of the copies is needed.

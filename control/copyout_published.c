@@ -7,8 +7,8 @@
  * are written no write is delayed, so every run is clean and copying stops after four
  * commits, whatever the load: it oscillates. The documents count write calls; this
  * counts journal handles, operations that change metadata. Other writes cannot be
- * delayed, and counting them needs a hook in every write. So the share is larger than
- * theirs, never smaller.
+ * delayed, and counting them needs a hook in every write. So the share here is never
+ * smaller than theirs.
  */
 #include "luc_controllers.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * Dispatch, and bounds that hold for every controller.
+ * Dispatches, and enforces bounds that hold for every controller.
  *
  * A controller says how long a batch may be held, when it looks idle, and how many
- * sync events complete it. A batch starts, in this order of reasons, if its commit is
- * urgent, if it is complete, if its time is up, if it looks idle; otherwise it is
- * held. No answer of a controller holds a commit beyond delay_limit_us.
+ * sync events complete it. A batch starts if, in this order of reasons, its commit is
+ * urgent, it is complete, its time is up, or it looks idle; otherwise it is held. No
+ * answer of a controller holds a commit beyond delay_limit_us.
  */
 #include "luc_control.h"
 #include "luc_controllers.h"

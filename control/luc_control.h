@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The interface of the controllers. params names the one that acts; only
- * luc_control.c looks there.
+ * The interface of the controllers. params names the active one; only luc_control.c
+ * reads that.
  */
 #ifndef LUC_CONTROL_H
 #define LUC_CONTROL_H
 
 #include "../abi/luc_decision.h"
 
-/* Values of controllers that have seen nothing yet. */
+/* The state of controllers that have seen nothing yet. */
 void luc_state_init(struct luc_state *state);
 
 /* Defaults of the knob table. */
@@ -19,11 +19,9 @@ void luc_params_init(struct luc_params *params);
  * are accepted; none makes it overflow or wait beyond delay_limit_us.
  *
  * OPEN    a commit was requested. out->reason HOLD: wait until out->wake_ns or
- *	   until luc_complete_events() wait for it, then POLL. Anything else: CLOSE
+ *	   until luc_complete_events() tasks wait for it, then POLL. Anything else: CLOSE
  *	   and commit.
- * POLL    the held commit is looked at again; same answers.
- * CLOSE   the batch is closed, in->events is what it got; learn from it.
- * COPYOUT in->handles, in->writes_delayed and in->buffers_spared of the commit that
+ * POLL    the held commit is rechecked; same answers.
  *	   ended; out->copy tells what the next one writes as copies.
  */
 void luc_control_step(enum luc_step step, const struct luc_params *params,
@@ -40,13 +38,13 @@ int luc_control_pass(const struct luc_params *params, struct luc_state *state,
 		     const struct luc_input *in);
 
 /*
- * The number of sync events with which a held batch is worth a POLL before wake_ns;
- * LUC_S64_MAX if no number is.
+ * The number of sync events at which a held batch is worth a POLL before wake_ns;
+ * LUC_S64_MAX if none is.
  */
 luc_s64 luc_complete_events(const struct luc_params *params,
 			    const struct luc_state *state);
 
-/* A COPYOUT step would change no state and answer "do not copy". */
+/* Whether a COPYOUT step would change no state and answer "do not copy". */
 int luc_copyout_is_idle(const struct luc_params *params, const struct luc_state *state,
 			const struct luc_input *in);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The interface of a controller: the functions that each row of abi/luc_controllers.h
- * stands for. Only luc_control.c calls them.
+ * The interface of a controller: the functions behind each row of
+ * abi/luc_controllers.h. Only luc_control.c calls them.
  *
- * All read params and in, may get any values there and in state, and must not
+ * All read params and in, may find any values there and in state, and must not
  * overflow on them. luc_control.c bounds their answers: no controller can hold an
  * urgent commit, or any commit beyond delay_limit_us.
  */
@@ -59,8 +59,8 @@
 LUC_BATCHINGS(LUC_DECLARE_BATCHING)
 
 /*
- * A copy-out controller: one step per commit. Reads what the commit that ended
- * did to writers, and returns what the next one writes as copies.
+ * A copy-out controller: one step per commit. Reads how the commit that ended
+ * affected writers, and returns what the next one writes as copies.
  */
 #define LUC_DECLARE_COPYOUT(NAME, name, knobs, help) \
 	enum luc_copies luc_copyout_##name##_step(const struct luc_params *params, \
@@ -84,7 +84,7 @@ static inline luc_s64 luc_us_to_ns(luc_s64 us)
 	return luc_mul(luc_max(us, 0), LUC_NS_PER_US);
 }
 
-/* Events that came since the last look, 0 if none. */
+/* Events that came since the last poll, 0 if none. */
 static inline luc_s64 luc_came(const struct luc_state *s, const struct luc_input *in)
 {
 	return luc_max(luc_sub(in->events, s->seen_events), 0);

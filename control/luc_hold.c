@@ -4,7 +4,7 @@
 #include "luc_pid.h"
 
 #define MILLI 1000LL
-#define GAP_SHIFT 2		/* a gap counts for a quarter: chosen, not measured */
+#define GAP_SHIFT 2		/* the weight of a new gap, a quarter: chosen, not measured */
 
 void luc_hold_learn_gap(struct luc_state *s, const struct luc_input *in)
 {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * Both numbers are doubled or halved until they have 32 bits; each time is one ln 2.
- * What is left is a ratio of 1/2 to 2. With z = (a - b) / (a + b) its logarithm is
+ * Both numbers are doubled or halved until they have 32 bits; each doubling or halving
+ * is one ln 2. That leaves a ratio of 1/2 to 2. With z = (a - b) / (a + b) its
+ * logarithm is
  *
  *	2 atanh(z) = 2 (z + z^3/3 + z^5/5 + ...)
  *
  * where |z| <= 1/3, so that each term is at most a ninth of the one before: after nine
- * the rest is below 2^-31. All of it is in units of 2^-31, and no product has more than
- * 63 bits: BPF has no wider ones. Divisions cut towards 0, so that a and b can be
- * swapped. The terms' cuts, 2^-31 each, add up to 0.02 ppm at most.
+ * the rest is below 2^-31. All numbers are in units of 2^-31, and no product has more
+ * than 63 bits: BPF has no wider ones. Divisions round towards 0, so that a and b can
+ * be swapped. The terms' rounding errors, 2^-31 each, add up to 0.02 ppm at most.
  */
 #include "luc_log.h"
 #include "luc_math.h"
@@ -17,15 +18,15 @@
 #define LOG_ONE (1LL << LOG_BITS)
 #define LOG_LN2 1488522236LL	/* ln 2 */
 #define LOG_LAST_TERM 17	/* 3^-19 / 19 is 0.1 of a unit */
-#define SQRT_BITS 20		/* of a root */
+#define SQRT_BITS 20		/* bits of a root */
 
-/* The place of the highest bit of a positive number. */
+/* The position of the highest bit of a positive number. */
 static int log_top(luc_s64 v)
 {
 	return 63 - __builtin_clzll((luc_u64)v);
 }
 
-/* A positive number whose highest bit is at LOG_BITS. */
+/* Shifts a positive number so that its highest bit is at LOG_BITS. */
 static luc_s64 log_scaled(luc_s64 v, int top)
 {
 	return top > LOG_BITS ? v >> (top - LOG_BITS) : v << (LOG_BITS - top);

@@ -3,8 +3,8 @@
  * Saturating 64-bit arithmetic for the controllers.
  *
  * An administrator, a clock or a corrupt trace may make their numbers arbitrarily
- * large. Every sum and product that could leave 64 bits goes through these: a wild
- * input can pin a result to its bound, and no more.
+ * large. Every sum and product that could leave 64 bits goes through these
+ * functions: a wild input can only pin a result to its bound.
  */
 #ifndef LUC_MATH_H
 #define LUC_MATH_H
@@ -14,7 +14,7 @@
 #define LUC_S64_MAX 0x7fffffffffffffffLL
 #define LUC_S64_MIN (-LUC_S64_MAX - 1)
 
-/* Kept out of the usual path, which then saves no registers for it. */
+/* Out of line, so that the usual path saves no registers for it. */
 #define LUC_RARE __attribute__((__noinline__))
 
 static inline luc_s64 luc_min(luc_s64 a, luc_s64 b)
@@ -60,8 +60,8 @@ static inline luc_s64 luc_mul(luc_s64 a, luc_s64 b)
 }
 
 /*
- * Exponentially weighted average with weight 1/2^shift for the new sample;
- * the first sample (average still 0) is taken whole.
+ * Exponentially weighted average with weight 1/2^shift for the new sample; the
+ * first sample (average still 0) is taken as is.
  */
 static inline luc_s64 luc_average(luc_s64 average, luc_s64 sample, int shift)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * PID law in thousandths.
+ * PID law in integer thousandths.
  *
  *	u = Kp e + Ki sum(e dt) + Kd (e - e_prev) / dt
  *
@@ -12,14 +12,14 @@
  *
  * has its poles at modulus 0.737: an error dies out to a tenth in eight commits.
  *
- * Journal commits do not come at regular times, so dt is an argument. Its unit is the
- * average step, as the gains are per commit. It is bounded: a step far from average
- * says little about its neighbours, and a long pause must neither make the integral
- * jump nor the derivative vanish.
+ * Journal commits do not come at regular intervals, so dt is an argument. Its unit is
+ * the average step, because the gains are per commit. It is bounded: a step far from
+ * average says little about its neighbours, and a long pause must neither make the
+ * integral jump nor the derivative vanish.
  *
- * Windup: the caller says at which bound the actuator stood. While it stands there,
- * errors that push against that bound are not summed, so the controller leaves the
- * bound as soon as the error changes sign.
+ * Windup: the caller says at which bound the actuator was. While it is there, errors
+ * that push against that bound are not summed, so the controller leaves the bound as
+ * soon as the error changes sign.
  */
 #include "luc_pid.h"
 #include "luc_math.h"

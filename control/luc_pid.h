@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The PID law on its own: gains, memory and terms, no unit but "events". */
+/* The PID law alone: gains, state and terms; its only unit is events. */
 #ifndef LUC_PID_H
 #define LUC_PID_H
 
@@ -26,15 +26,18 @@ struct luc_pid_terms {
 
 /* Bounds errors and their sums: a million events, the bound of setpoint_events. */
 #define LUC_PID_E_MAX_MILLI 1000000000LL
-/* A step counts as a quarter to four average steps: chosen, not measured. */
+/*
+ * A step counts as at least a quarter and at most four average steps: chosen, not
+ * measured.
+ */
 #define LUC_PID_DT_MIN_MILLI 250LL
 #define LUC_PID_DT_MAX_MILLI 4000LL
 
 /*
- * One step. e_milli: error r - d in thousandths of an event, any value.
- * dt_milli: length of this step in average steps, thousandths, any value.
- * saturated: sign of the bound at which the actuator stood during the step
- * (-1, 0, 1); an error that would push further that way is not integrated.
+ * One step. e_milli: error r - d in thousandths of an event, any value. dt_milli:
+ * length of this step in thousandths of an average step, any value. saturated:
+ * sign of the bound at which the actuator was during the step (-1, 0, 1); an error
+ * that would push further that way is not integrated.
  */
 struct luc_pid_terms luc_pid_step(const struct luc_pid_gains *gains,
 				  struct luc_pid_state *state,

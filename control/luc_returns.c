@@ -4,7 +4,7 @@
 
 /*
  * Multiplicative hashing by 2^32 over the golden ratio (Knuth): task numbers come in
- * runs, slots must not. 1024 slots take the product's top ten bits.
+ * runs, slots should not. 1024 slots use the product's top ten bits.
  */
 static luc_u32 slot_of(luc_u32 task)
 {
@@ -16,7 +16,7 @@ static struct luc_returns_cohort *cohort_of(struct luc_returns *r, luc_u32 tid)
 	return &r->cohort[tid & (LUC_RETURNS_COHORTS - 1)];
 }
 
-/* Tells a cohort from none and from all others, in one comparison. */
+/* The key tells a cohort from an empty one and from all others, in one comparison. */
 static luc_u64 key_of(luc_u32 tid)
 {
 	return 1ULL << 32 | tid;
@@ -54,7 +54,7 @@ static void left_call(struct luc_returns *r, struct luc_returns_slot *s)
 	s->syncing = 0;
 }
 
-/* The only task that is away owns s: no cohort counts it any more. */
+/* If the only task that is away owns s, it becomes lone: no cohort counts it any more. */
 static void begin_lone(struct luc_returns *r, struct luc_returns_slot *s, luc_u32 *count)
 {
 	if (r->away != 1)
@@ -79,13 +79,13 @@ static void end_lone(struct luc_returns *r)
 	r->lone = 0;
 }
 
-#define WHOLE 65536u		/* a share of one: 2^16 */
-#define LEARN_SHIFT 4		/* a call counts for a sixteenth: chosen, not measured */
+#define WHOLE 65536u		/* the whole as a share: 2^16 */
+#define LEARN_SHIFT 4		/* the weight of a call, a sixteenth: chosen, not measured */
 _Static_assert((WHOLE - LUC_RETURNS_ALL_NEEDLESS) >> LEARN_SHIFT == 0 &&
 	       (WHOLE - LUC_RETURNS_ALL_NEEDLESS + 1) >> LEARN_SHIFT == 1,
 	       "it is the least share that one more such call does not change");
 
-/* One more sync call ended: with a wait for a commit, or without any. */
+/* Learns from one more sync call that ended, with a wait for a commit or without. */
 static void learn(struct luc_returns *r, int waited)
 {
 	if (waited)
@@ -162,7 +162,7 @@ int luc_returns_repeats(const struct luc_returns *r, luc_u32 task, luc_u32 tid)
 		return 0;
 	if (r->lone)
 		return r->lone == task;
-	/* Its cohort counts it, and another task is away: no task becomes lone. */
+	/* Its cohort counts it, and other tasks are away: no task becomes lone. */
 	return c->key == key_of(tid) && c->syncing && r->away != 1;
 }
 

@@ -1,53 +1,55 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * Is holding commits worse than stock? Measured by an A/B trial, decided by bets.
+ * Is holding commits worse than stock? An A/B trial measures, bets decide.
  *
- * 1. Why. The rule of batching_returns.c knows what a hold costs and gives the tasks that
- * wait for the journal. It does not see what holding does to processors, to data on its
- * way, or to work between sync calls. So LUC measures.
+ * 1. Why. The rule of batching_returns.c knows what a hold costs and gains the tasks
+ * that wait for the journal. It does not see what holding does to processors, to data
+ * being written, or to work between sync calls. So LUC measures.
  *
- * 2. A pair. Two windows of commits, one held and one free, that is unheld as on stock.
- * A coin says which comes first (luc_coin()): a load that grows or drifts favours either
- * with the same chance. The first WARM commits of each do not count, as convoys re-form.
- * The first window ends after WINDOW commits. The second one ends after the same time:
- * LUC makes fewer commits, and of two windows of unequal length the shorter is noisier.
+ * 2. A pair. Two windows of commits, one held and one free, which means unheld as on
+ * stock. A coin toss decides which comes first (luc_coin()): a load that grows or drifts
+ * favours either with the same chance. The first WARM commits of each do not count,
+ * because convoys re-form. The first window ends after WINDOW commits. The second one
+ * ends after the same time: LUC makes fewer commits, and of two windows of unequal
+ * length the shorter is noisier.
  *
- * 3. What is compared. Throughput: journal handles per second, operations that change
- * metadata. Sync calls do not tell it: where tasks share files, a call that finds its
- * data committed waits for nothing, and holding turns such calls into waits. Nor may a
- * task that syncs what is clean, as often as it can, have a say. Waiting: the time that
- * a sync event waited for its commit to start and to end. A load that works by the clock
- * shows its gain by waiting alone.
+ * 3. What is compared. Throughput: journal handles, operations that change metadata, per
+ * second. Sync calls would not measure it: where tasks share files, a call that finds
+ * its data committed waits for nothing, and holding turns such calls into waits. Nor may
+ * a task that syncs a clean file as often as it can influence the result. Waiting: the
+ * time that a sync event waited for its commit to start and to end. A load driven by the
+ * clock shows its gain only in waiting.
  *
  * 4. Verdict. Each comparison goes to a bet (luc_bets.c): a verdict is false with a
- * chance of one per cent, however often one looks. Stock wins where throughput is
- * refuted, or waiting is and throughput is not certified. LUC wins where throughput is
- * certified, or where waiting is, EQUAL_PAIRS pairs found throughput equal, and nothing
- * speaks against it. A verdict holds for STAY times as long as it took, STAY_MAX_NS at
- * most, and twice as long each time it is confirmed.
+ * chance of one per cent, however often one looks. LUC wins if throughput is certified.
+ * Otherwise stock wins if throughput or waiting is refuted. LUC also wins if waiting is
+ * certified, at least EQUAL_PAIRS pairs put throughput at the limit or above, and
+ * nothing speaks against it. A verdict holds for STAY times as long as it took,
+ * STAY_MAX_NS at most, and twice as long each time it is confirmed.
  *
- * 5. The price of looking. A free window loses what holding gains. So a pair is followed
- * by a rest of as many of its lengths as holding was found to gain in per cent: looking
- * then costs half a per cent, whatever there is to gain. Where nothing was gained there
- * is nothing to lose, and pairs follow each other until there is a verdict. The first
- * pair comes after PROOF holds, so that a short run has no trial at all.
+ * 5. The price of measuring. A free window loses what holding gains. So a pair is
+ * followed by a rest of two pair lengths for each per cent that holding was found to
+ * gain: measuring then costs about a quarter of a per cent, whatever the gain. Where
+ * nothing was gained there is nothing to lose, and pairs follow each other until there
+ * is a verdict. The first pair comes after PROOF holds, so a short run has no trial at
+ * all.
  *
  * 6. Observing. While LUC only observes, nothing is held: a window would compare stock
- * with stock. A window under way begins anew with the next commit that LUC steers.
+ * with stock. A window under way restarts with the next commit that LUC steers.
  */
 #include "luc_trial.h"
 #include "luc_bets.h"
 #include "luc_math.h"
 
-/* Chosen, but for those that name a measurement. */
-#define PROOF 512LL		/* holds: the first pair then costs a run 2 % at most */
-#define WARM 6LL		/* commits: each of two convoys has come round three times */
+/* Chosen, except those that name a measurement. */
+#define PROOF 512LL		/* holds: then the first pair costs a run 2 % at most */
+#define WARM 6LL		/* commits: each of two convoys has had three turns */
 #define WINDOW 12LL		/* commits: six turns of each of two convoys */
-#define REST_MAX 64LL		/* pair lengths: a gain of a third, and more, is looked at so often */
+#define REST_MAX 64LL		/* pair lengths, reached at a gain of a third */
 #define EQUAL_PAIRS 16LL
-#define EQUAL_PPM 10000LL	/* a per cent, as the limit of the bets */
+#define EQUAL_PPM 10000LL	/* a per cent, like the limit of the bets */
 #define AGAINST_PPM 1100000LL	/* ln 3: odds of three to one */
-#define STAY 32LL		/* a trial of a load that loses costs half of a 32nd of it */
+#define STAY 32LL		/* a trial costs a losing load half of a 32nd of its loss */
 #define STAY_DOUBLINGS 4LL
 #define STAY_MAX_NS (300 * LUC_NS_PER_S)
 
@@ -132,13 +134,13 @@ static void stay(struct luc_state *s, enum luc_trial_phase phase, luc_s64 now_ns
 	s->trial_until_ns = luc_add(now_ns, s->trial_stay_ns);
 }
 
-/* ln(a / b) of two counts, in a and b times as long; nothing is said of two that are 0. */
+/* ln(a / b) of two counts over equal times; 0 if both are 0. */
 static luc_s64 ln_of(luc_s64 a, luc_s64 b)
 {
 	return a > 0 || b > 0 ? luc_ln_ratio_ppm(a, b) : 0;
 }
 
-/* The second window is this one, and just over. */
+/* Passes the pair to the bets: the second window has just ended. */
 static void hear_pair(struct luc_state *s, luc_s64 ns, struct luc_bets *rate,
 		      struct luc_bets *wait)
 {
@@ -157,7 +159,7 @@ static int is_against(const struct luc_bets *rate)
 	return rate->harm >= AGAINST_PPM;
 }
 
-/* The phase that the bets ask for; LUC_TRIAL_OFF: none yet. */
+/* The phase that the bets lead to; LUC_TRIAL_OFF: none yet. */
 static enum luc_trial_phase verdict(const struct luc_bets *rate, const struct luc_bets *wait)
 {
 	enum luc_bets_verdict of_rate = luc_bets_verdict(rate);
@@ -173,7 +175,7 @@ static enum luc_trial_phase verdict(const struct luc_bets *rate, const struct lu
 	return LUC_TRIAL_OFF;
 }
 
-/* Holds to rest for, from what holding was found to gain. */
+/* How many holds to rest for, by the gain that holding was found to have. */
 static luc_s64 rest_of(const struct luc_bets *rate, const struct luc_bets *wait)
 {
 	luc_s64 gain_ppm = luc_max(luc_bets_mean_ppm(rate), luc_bets_mean_ppm(wait));

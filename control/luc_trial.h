@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Holding or not, decided by measurement: see the essay in luc_trial.c. */
+/* Measures whether to hold: see the essay in luc_trial.c. */
 #ifndef LUC_TRIAL_H
 #define LUC_TRIAL_H
 
