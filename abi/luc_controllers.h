@@ -2,18 +2,18 @@
 /*
  * The controllers, one row each, and the names of their combinations.
  *
- * A policy has two axes: when a commit starts (batching), and whether it writes
- * copies of its metadata (copyout). One controller acts on each. To add one,
- * write control/batching_NAME.c or control/copyout_NAME.c with the functions that
- * control/luc_controllers.h declares, and add its row here. From these rows come
- * the dispatch (control/luc_control.c), the knobs' words, the help texts, the
- * bounds that the fuzzer checks, and the names in the decision records.
+ * A policy has two axes: when a commit starts (batching), and whether it writes copies
+ * of its metadata (copyout). One controller acts on each. To add one, write
+ * control/batching_NAME.c or control/copyout_NAME.c with the functions that
+ * control/luc_controllers.h declares, and add its row here. These rows generate the
+ * dispatch (control/luc_control.c), the knobs' words, the help texts, the bounds that
+ * the fuzzer checks, and the names in the decision records.
  *
  *   LUC_CONTROLLER(ENUMERATOR, name, knobs, help)
  *
- * knobs: the knobs that this controller reads beside the shared ones; a test looks
- * each up in abi/luc_knobs.h. Append rows, do not insert them: recordings hold the
- * numbers.
+ * knobs: the knobs that this controller reads in addition to the shared ones; a test
+ * looks each up in abi/luc_knobs.h. Append rows, do not insert them: recordings
+ * contain the numbers.
  */
 #ifndef LUC_ABI_CONTROLLERS_H
 #define LUC_ABI_CONTROLLERS_H
@@ -40,9 +40,9 @@
 		"copy out the buffers on which operations have slept lately")
 
 /*
- * Policies: settings under one name, for the command line; the module knows the two
- * axes only. Settings that no row describes are "custom"; the first row that describes
- * them counts.
+ * Policies: settings under one name, for the command line; the module knows only the
+ * two axes. Settings that match no row are "custom"; the first row that matches
+ * counts.
  *
  *   LUC_POLICY(text, settings, help)
  */

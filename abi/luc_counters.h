@@ -4,8 +4,8 @@
  *
  *   LUC_COUNTER(name, kind, help)
  *
- * kind: TOTAL only grows since the attach, MAX is the largest value seen,
- * GAUGE is the state of this moment. The unit is the last word of the name.
+ * kind: TOTAL only grows from the attach on, MAX is the largest value seen,
+ * GAUGE is the current state. The unit is the last word of the name.
  */
 #ifndef LUC_COUNTERS_H
 #define LUC_COUNTERS_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The decision record: everything that one step of a controller saw, computed and
- * answered. It is the body of the tracepoint luc_decision, and enough for `luc replay`
- * to repeat the step in user space bit for bit.
+ * The decision record: all inputs, intermediate terms and answers of one step of a
+ * controller. It is the payload of the tracepoint luc_decision, and enough for `luc
+ * replay` to repeat the step in user space bit for bit.
  *
  * A commit makes several steps: OPEN when it is requested, POLL each time the held
- * commit is looked at again, CLOSE once the batch is closed (here the PID controller
- * learns), COPYOUT once its writes are counted. Fields that a step does not use are 0.
+ * commit is rechecked, CLOSE once the batch is closed (here controllers learn),
+ * COPYOUT once its writes are counted. Fields that a step does not use are 0.
  *
  *   LUC_FIELD(name, help)
  */
@@ -47,7 +47,7 @@ enum luc_copies { LUC_COPIES(LUC_COPY_ENUMERATOR) LUC_COPY_NR };
 /* A buffer is contended until no operation needed this many copies of it in a row. */
 #define LUC_COPIES_UNUSED_MAX 16
 
-/* Trials of holding against not holding: none, a window, or its verdict. */
+/* Phases of a trial of holding: no trial, a window, or a verdict. */
 enum luc_trial_phase {
 	LUC_TRIAL_OFF,
 	LUC_TRIAL_FREE,
@@ -124,7 +124,7 @@ enum luc_trial_phase {
 	LUC_FIELD(error_known, "1 once error_milli means something") \
 	LUC_FIELD(copy_left_commits, "commits left that are copied if no more operations are delayed")
 
-/* The terms that it computed, and the answer. */
+/* The computed terms, and the answer. */
 #define LUC_OUTPUT_FIELDS(LUC_FIELD) \
 	LUC_FIELD(reason, "enum luc_reason; HOLD: wait until wake_ns") \
 	LUC_FIELD(wake_ns, "when to look again at the latest") \

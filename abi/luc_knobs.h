@@ -2,14 +2,14 @@
 /*
  * The knob table: one row per knob of an attached file system.
  *
- * From these rows come the parameter struct of control/, the sysfs files of the
- * module, the checks of `luc set`, the help texts and the man page.
+ * These rows generate the parameter struct of control/, the sysfs files of the module,
+ * the checks of `luc set`, the help texts and the man page.
  *
  *   LUC_KNOB(name, kind, min, max, default, help)
  *
- * kind: ENUM (value is an index into the enumerators below), BOOL, INT. Bounds are
- * inclusive; 1000000 is a second, or more events than tasks. The unit is the last word
- * of the name. Where the defaults are from:
+ * kind: ENUM (the value is an index into the enumerators below), BOOL, INT. Bounds are
+ * inclusive; 1000000 is a second, or more events than there are tasks. The unit is the
+ * last word of the name. Sources of the defaults:
  *
  *   kp, ki, kd, idle_timeout	published (5.3.1)
  *   delay_limit_us		chosen: the longest that any task can delay others (SECURITY.md)

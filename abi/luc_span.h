@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The tracer's records: spans, things with a begin and an end.
+ * The tracer's records: spans, which have a start and an end.
  *
- * All have one size and are written at the end of the span: the kernel's side is a
- * copy, a file of them is an array, and the simulator writes the same. Times are
- * CLOCK_MONOTONIC.
+ * All have the same size and are written at the end of the span: the kernel only
+ * copies them, a file of them is an array, and the simulator writes the same. Times
+ * are CLOCK_MONOTONIC.
  *
  *   LUC_SPAN(name, text, help)
  */
@@ -50,10 +50,10 @@ enum luc_span_kind { LUC_SPANS(LUC_SPAN_KIND) LUC_SPAN_NR };
  *                                             of the data flush,   [1] flush
  *                                             0 if there was none  [2] log
  *
- * errno is negative, 0 is success. An fsync waits for (tid - done_tid) commits if that
- * is positive. For a directory `tid` is the running transaction. SYNC has no fields of
- * its own. `within` is the kind of the operation during which a task waited, TASK if
- * that operation is not traced.
+ * result is a negative errno, or 0 for success. An fsync waits for (tid - done_tid)
+ * commits if that is positive. For a directory `tid` is the running transaction. SYNC
+ * has no fields of its own. `within` is the kind of the operation during which a task
+ * waited, TASK if that operation is not traced.
  */
 struct luc_span {
 	luc_u64 begin_ns;

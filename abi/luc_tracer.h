@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The tracer's settings, and its counts where it is left on: sums and histograms
- * instead of spans, for each watched file system and processor.
+ * The tracer's settings, and its counts for permanent use: sums and histograms instead
+ * of spans, for each watched file system and processor.
  *
- * Each power of two of nanoseconds is divided in LUC_HIST_STEPS buckets of equal width:
- * an answer read from them is off by an eighth at most.
+ * Each power of two of nanoseconds is divided into LUC_HIST_STEPS buckets of equal
+ * width: a value read from them is off by an eighth at most.
  */
 #ifndef LUC_TRACER_H
 #define LUC_TRACER_H
@@ -13,36 +13,42 @@
 
 /* Bounds of tables: chosen, not measured. */
 #define LUC_COUNTS_SLOTS 64	/* file systems watched at once */
-#define LUC_COUNTS_PROCESSES 8192	/* processes counted apart */
-#define LUC_CGROUPS_MAX 16	/* of one filter */
-#define LUC_TEXT_BYTES 512	/* read at once of the kernel's text */
+#define LUC_COUNTS_PROCESSES 8192	/* processes counted individually */
+#define LUC_CGROUPS_MAX 16	/* cgroups in one filter */
+#define LUC_TEXT_BYTES 512	/* bytes of the kernel's text read at once */
 
 #define LUC_HIST_STEPS_LOG2 2	/* 4 steps: an eighth of error, 160 buckets */
 #define LUC_HIST_STEPS (1 << LUC_HIST_STEPS_LOG2)
-#define LUC_HIST_OCTAVES 40	/* up to 18 minutes; longer counts as that */
+#define LUC_HIST_OCTAVES 40	/* up to 18 minutes; longer times count as that */
 #define LUC_HIST_BUCKETS (LUC_HIST_OCTAVES * LUC_HIST_STEPS)
 
 #define LUC_WAITS 3	/* buffer, locked, space: LUC_SPAN_WAIT_* in order */
-#define LUC_AHEAD_MAX 3	/* commits that a sync waits for; more count as that */
+#define LUC_AHEAD_MAX 3	/* commits that a sync waits for; more count as this many */
 
-/* Constant once the programs are loaded; the verifier drops code that they rule out. */
+/*
+ * Constant once the programs are loaded; the verifier drops code that they make
+ * unreachable.
+ */
 struct luc_tracer_settings {
 	luc_u32 timeline;	/* spans instead of counts */
 	luc_u32 only_processes;	/* 1: the processes of a list */
-	luc_u32 only_cgroups;	/* number of cgroups in a list, 0: all */
+	luc_u32 only_cgroups;	/* number of cgroups in a list; 0: no filter */
 	luc_u32 filesystems;	/* number of devs */
-	luc_u32 ring_spans;	/* places of the ring, a power of two */
+	luc_u32 ring_spans;	/* slots of the ring, a power of two */
 	luc_u32 devs[LUC_COUNTS_SLOTS];	/* the watched file systems */
 };
 
-/* Spans ever put into the ring, and taken out, on two cache lines: one writer each. */
+/*
+ * Spans ever put into the ring, and ever taken out, on two cache lines: programs write
+ * the head, the reader writes the tail.
+ */
 struct luc_ring {
 	luc_u64 head;
 	luc_u64 apart[7];
 	luc_u64 tail;
 };
 
-/* An array of luc_u64 for the reader. */
+/* The reader sees an array of luc_u64. */
 struct luc_counts {
 	luc_u64 syncs;	/* fsync, fdatasync */
 	luc_u64 sync_ns;

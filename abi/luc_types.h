@@ -2,9 +2,9 @@
 /*
  * Integer types shared by kernel and user space.
  *
- * control/ may include neither kernel headers nor libc, so the contracts name their own
- * types. Everything that crosses a boundary is 64 bits wide: a record is an array of
- * values, and no product of two knobs overflows before it is widened.
+ * control/ may include neither kernel headers nor libc, so the contracts define their
+ * own types. Everything that crosses a boundary is 64 bits wide: a record is an array
+ * of values, and no product of two knobs overflows before it is widened.
  */
 #ifndef LUC_TYPES_H
 #define LUC_TYPES_H

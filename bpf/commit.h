@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The journal's commits. One runs at a time, so the file system holds its marks.
+ * The journal's commits. Only one runs at a time, so the state of the file system
+ * holds its marks.
  *
- * The verifier wants arguments of a module's tracepoints to be checked for NULL.
+ * The verifier requires NULL checks of a module's tracepoint arguments.
  */
 #ifndef LUC_BPF_COMMIT_H
 #define LUC_BPF_COMMIT_H
@@ -10,8 +11,8 @@
 #include "spans.h"
 
 /*
- * A commit begins when it locks its transaction: only the taking of a lock lies
- * between jbd2_start_commit and this.
+ * A commit begins when it locks its transaction: between jbd2_start_commit and
+ * this there is only the taking of a lock.
  */
 SEC("tp_btf/jbd2_commit_locking")
 int BPF_PROG(commit_locking, struct journal_s *journal)
@@ -41,8 +42,8 @@ int BPF_PROG(commit_locking, struct journal_s *journal)
 
 /*
  * The file system whose commit runs on this journal, if its start was seen. The
- * start left the journal's address, so nothing behind it need be read: an address
- * that another journal has by now has no running commit.
+ * start saved the journal's address, so the journal need not be read: if another
+ * journal has that address by now, no commit of it runs.
  */
 static __always_inline struct fs_state *committing(const struct journal_s *journal)
 {
@@ -53,7 +54,7 @@ static __always_inline struct fs_state *committing(const struct journal_s *journ
 	return NULL;
 }
 
-/* Flushing the data of ordered files, writing the log. */
+/* The marks: flushing the data of ordered files, writing the log. */
 static __always_inline int mark(struct journal_s *journal, __u32 number)
 {
 	struct fs_state *fs = committing(journal);
@@ -88,7 +89,7 @@ int BPF_PROG(commit_end, struct journal_s *journal, struct transaction_s *transa
 	fs->ended += 1;
 	begin_ns = fs->begin_ns;
 	fs->begin_ns = 0;
-	/* It began before the tracer was attached. */
+	/* The commit began before the tracer was attached. */
 	if (!begin_ns)
 		return 0;
 	now_ns = bpf_ktime_get_ns();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* open, write and close: only where there is a timeline. */
+/* open, write and close: only with a timeline. */
 #ifndef LUC_BPF_FILES_H
 #define LUC_BPF_FILES_H
 
@@ -12,7 +12,7 @@ static __always_inline __u32 device(struct inode *inode, bool direct)
 	return READ(direct, sb, s_dev);
 }
 
-/* The file system is known only when the file is open. */
+/* The file system is not known until the file is open. */
 static __always_inline int open_begin(const struct open_flags *op, bool direct)
 {
 	struct task_state *state;

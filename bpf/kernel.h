@@ -6,7 +6,7 @@
 #ifndef LUC_BPF_KERNEL_H
 #define LUC_BPF_KERNEL_H
 
-/* Has bpf_tracing.h use the kernel's names of registers, not those of user space. */
+/* Makes bpf_tracing.h use the kernel's register names instead of user space's. */
 #define __VMLINUX_H__
 
 #include <linux/bpf.h>

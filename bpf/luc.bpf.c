@@ -4,11 +4,11 @@
  * commits and of waits.
  *
  * It hooks tracepoints and functions of a stock kernel, but none that the module
- * hooks, as the entry of a function has one owner. A begin leaves its state for
- * the end in a table of tasks, so one body serves fentry/fexit and
- * kprobe/kretprobe; a host may have only one kind.
+ * hooks, because the entry of a function has one owner. The start of an operation
+ * saves its state for the end in a table of tasks, so one body serves
+ * fentry/fexit and kprobe/kretprobe; a host may have only one kind.
  *
- * Where only sums are wanted (`timeline` is 0), only syncs, commits and waits are
+ * Where only sums are needed (`timeline` is 0), only syncs, commits and waits are
  * hooked, which costs little.
  */
 #include "maps.h"

@@ -14,21 +14,21 @@
 
 const volatile struct luc_tracer_settings settings;
 
-/* A watched file system; its place is that of its device in the settings. */
+/* A watched file system; its index is that of its device in the settings. */
 struct fs_state {
-	__u64 journal;	/* struct journal_s; 0 until it is known */
+	__u64 journal;	/* address of struct journal_s; 0 until it is known */
 	__u64 queue;	/* where tasks wait for a locked transaction */
-	__u64 begin_ns;	/* of the running commit; 0: none runs */
+	__u64 begin_ns;	/* start of the running commit; 0: none runs */
 	__u64 marks_ns[LUC_SPAN_MARKS];
 	__u32 done_tid;	/* last transaction committed */
-	__u32 ended;	/* commits that ended */
+	__u32 ended;	/* number of commits that have ended */
 	bool done_known;
 	__u32 dev;	/* of the running commit */
 };
 
 struct fs_state filesystems[LUC_COUNTS_SLOTS];
 
-/* About how many tasks wait for a locked transaction: if 0, no wait can end. */
+/* Roughly how many tasks wait for a locked transaction; if 0, no wait can end. */
 __u64 waiting;
 
 struct {
@@ -59,16 +59,19 @@ struct {
 	__type(value, __u32);
 } chosen_cgroups SEC(".maps");
 
-/* The operations that a task is in; a start of 0: not in that one. */
+/*
+ * The operations that a task is in; a start time of 0 means that it is not in
+ * that one.
+ */
 struct task_state {
-	__u64 owner;	/* the task that has this place; 0: none */
+	__u64 owner;	/* the task that owns this slot; 0: none */
 	__u64 sync_ns;
 	__u32 sync_slot, ended;	/* file system; commits that had ended at its start */
 	__u32 sync_tid, done_tid;
 	bool datasync, directory;
 	/* Not yet added to the process's counts. */
 	struct luc_process_counts pending;
-	__u64 pending_ns;	/* last time of adding */
+	__u64 pending_ns;	/* when counts were last added */
 	__u64 buffer_ns, locked_ns, space_ns;
 	__u32 buffer_dev, locked_dev, space_dev;
 	__u32 open_flags;
@@ -82,13 +85,14 @@ struct task_state {
 } __attribute__((aligned(256)));
 
 /*
- * A task's place is that of its number. Numbers follow one another, so tasks
- * seldom collide, and the way there is an addition; a look-up in task storage is
- * 120 instructions. On a collision, fall back to task storage. A task keeps its
- * place until the kernel frees it: before that no other task has its address.
+ * The task's number is its index here. Numbers are consecutive, so tasks seldom
+ * collide, and finding the slot takes an addition; a look-up in task storage
+ * takes 120 instructions. On a collision, fall back to task storage. A task
+ * keeps its slot until the kernel frees it: before that no other task can have
+ * its address.
  *
  * (A thread that replaces its process by execve() gets another number. Its old
- * place stays taken, with no begin in it.)
+ * slot stays taken, with no operation in it.)
  */
 #define TASK_PLACES 4096
 
@@ -105,22 +109,22 @@ struct {
 } tasks SEC(".maps");
 
 /*
- * The ring of spans, an array that the reader maps. A program takes the place at
- * `head`. It writes the end last: a span is whole once its end is not 0. The
- * reader sets it to 0 before it frees the place by moving `tail`. (The kernel's
- * own ring takes a spin lock and five times as long.)
+ * The ring of spans, an array that the reader maps. A program takes the slot at
+ * `head`. It writes the end time last: a span is complete once its end is not 0.
+ * The reader sets the end to 0 before it frees the slot by moving `tail`. (The
+ * kernel's own ring takes a spin lock and five times as long.)
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);	/* the loader changes it */
+	__uint(max_entries, 1);	/* the loader sets it */
 	__type(key, __u32);
 	__type(value, struct luc_span);
 } spans SEC(".maps");
 
 struct luc_ring ring SEC(".data.ring");
 
-/* Spans without room in the ring. */
+/* Spans for which the ring had no room. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);

@@ -6,8 +6,8 @@
 #include "maps.h"
 
 /*
- * Reads a field behind a pointer that the verifier trusts (fentry), or through a
- * helper (kprobes). `direct` is a constant.
+ * Reads a field through a pointer that the verifier trusts (fentry), or through a helper
+ * (kprobes). `direct` is a constant.
  */
 #define READ(direct, pointer, field) \
 	((direct) ? (pointer)->field : BPF_CORE_READ(pointer, field))
@@ -29,7 +29,7 @@ static __always_inline struct luc_counts *counts_of(const struct fs_state *fs)
 	return bpf_map_lookup_elem(&counts, &slot);
 }
 
-/* Whether the current task is to be watched. */
+/* Tells whether the current task is watched. */
 static __always_inline bool chosen(void)
 {
 	if (settings.only_processes) {
@@ -58,8 +58,8 @@ static __always_inline void count_lost(void)
 }
 
 /*
- * An operation begins. If it had begun already, its end was not seen: kretprobes
- * can wait for a limited number of returns.
+ * An operation begins. If it had already begun, its end was missed: kretprobes can track
+ * only a limited number of returns.
  */
 static __always_inline void begun(__u64 *since_ns)
 {
@@ -68,7 +68,7 @@ static __always_inline void begun(__u64 *since_ns)
 	*since_ns = bpf_ktime_get_ns();
 }
 
-/* Other processors may take the head first so often. */
+/* How often other processors may win the race for the head. */
 #define RESERVE_TRIES 32
 
 static __always_inline struct luc_span *reserve(void)
@@ -88,7 +88,7 @@ static __always_inline struct luc_span *reserve(void)
 	return NULL;
 }
 
-/* A new span of the current task in the ring; NULL: lost. */
+/* Starts a span of the current task in the ring. Returns NULL if it is lost. */
 static __always_inline struct luc_span *begin_span(__u16 kind, __u64 begin_ns, __u32 dev)
 {
 	struct luc_span *span = reserve();
@@ -109,8 +109,8 @@ static __always_inline struct luc_span *begin_span(__u16 kind, __u64 begin_ns, _
 }
 
 /*
- * The span is whole: a barrier orders all other writes before. The reader polls,
- * so it need not be woken.
+ * Completes the span: a barrier orders all other writes before this one. The reader
+ * polls, so it need not be woken.
  */
 static __always_inline void end_span(struct luc_span *span, __u64 end_ns)
 {
@@ -127,13 +127,16 @@ static __always_inline struct task_state *place_of(const struct task_struct *tas
 	return &places[task->pid & (TASK_PLACES - 1)];
 }
 
-/* Not inlined, as it is seldom needed. */
+/* Not inlined, because it is seldom needed. */
 static __noinline struct task_state *stored(void)
 {
 	return bpf_task_storage_get(&tasks, (void *)current(), NULL, 0);
 }
 
-/* The state of a task that does not own its place. A task has one state: look in storage first. */
+/*
+ * The state of a task that does not own its slot. A task has only one state: look in
+ * storage first.
+ */
 static __noinline struct task_state *settle(void)
 {
 	struct task_struct *task = current();
@@ -166,7 +169,7 @@ static __always_inline struct task_state *task(void)
 	return state->owner == (__u64)task ? state : settle();
 }
 
-/* A thread adds its counts to its process after this time, where the reader sees them. */
+/* After this time a thread adds its counts to its process, where the reader sees them. */
 #define PENDING_NS 100000000ULL
 
 /* Adds the counts of a thread to its process. */
@@ -185,7 +188,7 @@ static __always_inline void hand_in(struct task_state *state, __u32 tgid)
 	__builtin_memset(&state->pending, 0, sizeof(state->pending));
 }
 
-/* Does so now and then, as a map costs more than counting. */
+/* Does so only now and then, because a map costs more than counting. */
 static __always_inline bool hand_in_at(struct task_state *state, __u64 now_ns)
 {
 	if (now_ns - state->pending_ns < PENDING_NS)
@@ -201,8 +204,8 @@ static __always_inline void hand_in_rest(struct task_state *state, __u32 tgid)
 }
 
 /*
- * The task ends. The kernel frees it only after a grace period; the reader may ask for
- * the counts before.
+ * The task exits. The kernel frees it only after a grace period; the reader may ask for
+ * the counts before that.
  */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(task_exits, struct task_struct *task)
@@ -215,8 +218,8 @@ int BPF_PROG(task_exits, struct task_struct *task)
 }
 
 /*
- * The kernel frees the task: add its last counts to its process, clear its place and
- * give it back.
+ * The kernel frees the task: adds its last counts to its process, clears its slot and
+ * gives it back.
  */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(task_gone, struct task_struct *task)
@@ -228,7 +231,7 @@ int BPF_PROG(task_gone, struct task_struct *task)
 	hand_in_rest(state, task->tgid);
 	__builtin_memset((void *)state + sizeof(state->owner), 0,
 			 sizeof(*state) - sizeof(state->owner));
-	/* With a barrier: the next owner finds the place empty. */
+	/* With a barrier: the next owner finds the slot empty. */
 	__sync_lock_test_and_set(&state->owner, 0);
 	return 0;
 }
@@ -277,7 +280,7 @@ static __always_inline void introduce(struct task_state *state, __u64 now_ns, bo
 		return;
 	span = begin_span(LUC_SPAN_TASK, now_ns, 0);
 	if (!span)
-		return;	/* next time, then */
+		return;	/* try again next time */
 	state->name[0] = name[0];
 	state->name[1] = name[1];
 	span->marks_ns[0] = name[0];
@@ -287,7 +290,7 @@ static __always_inline void introduce(struct task_state *state, __u64 now_ns, bo
 	introduce_leader(now_ns);
 }
 
-/* The innermost operation that the task is in the middle of. */
+/* The innermost operation that the task is in. */
 static __always_inline __u16 operation(const struct task_state *state)
 {
 	if (state->sync_ns)

@@ -40,7 +40,7 @@ static __always_inline __u32 wanted_tid(const struct fs_state *fs, struct inode 
 	return datasync ? BPF_CORE_READ(info, i_datasync_tid) : BPF_CORE_READ(info, i_sync_tid);
 }
 
-/* The file system that a task syncs on. */
+/* The file system on which a task syncs. */
 static __always_inline struct fs_state *syncing_on(const struct task_state *state)
 {
 	return &filesystems[state->sync_slot & (LUC_COUNTS_SLOTS - 1)];
@@ -84,8 +84,8 @@ int BPF_PROG(sync_enter, struct file *file, int datasync)
 }
 
 /*
- * Counts one sync. It waited for the commits that ended meanwhile; commits that
- * ended during its data flush count too, as only a timeline tells them apart.
+ * Counts one sync. It waited for the commits that ended in the meantime; commits that
+ * ended during its data flush count too, because only a timeline tells them apart.
  */
 static __always_inline void count_sync(struct fs_state *fs, struct task_state *state, __u64 now_ns,
 				       __u64 ns)
@@ -130,7 +130,10 @@ int BPF_PROG(sync_exit, struct inode *inode, int ret)
 		return 0;
 	}
 	directory = (inode->i_mode & S_IFMT) == S_IFDIR;
-	/* A sync that did not ask (its data could not be written) would have asked for this. */
+	/*
+	 * A sync that never asked (its data could not be written) would have asked for
+	 * this.
+	 */
 	tid = state->asked_ns ? state->sync_tid
 			      : wanted_tid(fs, inode, state->datasync, directory);
 	span = begin_span(state->datasync ? LUC_SPAN_FDATASYNC : LUC_SPAN_FSYNC, begin_ns,
@@ -151,8 +154,8 @@ int BPF_PROG(sync_exit, struct inode *inode, int ret)
 }
 
 /*
- * A sync has written its data and asks for a transaction: by its number, or, for
- * directories and journaled data, for the running one.
+ * A sync has written its data and asks for a transaction: by number or, for directories
+ * and journaled data, for the running one.
  */
 static __always_inline int asked(bool forced, __u32 tid)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Reads a piece of the kernel's text, in which the loader looks for calls. */
+/* Reads a piece of the kernel's text, in which the loader searches for calls. */
 #ifndef LUC_BPF_TEXT_H
 #define LUC_BPF_TEXT_H
 

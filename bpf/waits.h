@@ -41,7 +41,7 @@ static __always_inline int waited(__u16 kind, struct task_state *state, __u64 be
 	if (kind == LUC_SPAN_WAIT_BUFFER)
 		count_duration(c->wait_hist, now_ns - begin_ns);
 	state->pending.wait_ns += now_ns - begin_ns;
-	/* Syncs set the time of the last adding: a task often waits just before its last sync. */
+	/* Only syncs set pending_ns: a task often waits just before its last sync. */
 	hand_in_at(state, now_ns);
 	return 0;
 }
@@ -131,7 +131,7 @@ static __always_inline int space_end(void)
 	return state ? over(LUC_SPAN_WAIT_SPACE, state, &state->space_ns, state->space_dev) : 0;
 }
 
-/* At the calls; the end of a wait for a bit is behind its call. */
+/* At the calls; a wait for a bit ends after its call. */
 SEC("kprobe")
 int BPF_KPROBE(call_buffer, unsigned long *word, int bit) { return buffer_begin(word, bit); }
 SEC("kprobe")

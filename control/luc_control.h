@@ -22,6 +22,8 @@ void luc_params_init(struct luc_params *params);
  *	   until luc_complete_events() tasks wait for it, then POLL. Anything else: CLOSE
  *	   and commit.
  * POLL    the held commit is rechecked; same answers.
+ * CLOSE   the batch is closed with in->events sync events; learn from it.
+ * COPYOUT in->handles, in->writes_delayed and in->buffers_spared of the commit that
  *	   ended; out->copy tells what the next one writes as copies.
  */
 void luc_control_step(enum luc_step step, const struct luc_params *params,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Where bytes lie on the platter and how long the arm takes to them: pure
+ * Where bytes lie on the platter and how long the arm takes to reach them: pure
  * functions for lucdisk_model.c, whose essay explains them.
  */
 #ifndef LUCDISK_ARM_H
@@ -63,7 +63,7 @@ static inline luc_u64 seek_ns(const struct lucdisk_params *p,
 	return least + (more * lucdisk_square_root(share << 16) >> 16);
 }
 
-/* When the arm is over the byte, if it is told at from_ns to go there. */
+/* When the arm is over the byte, if it starts to move at from_ns. */
 static inline luc_u64 reach_ns(const struct lucdisk_params *p,
 			const struct lucdisk_state *s, luc_u64 byte, int write,
 			luc_u64 from_ns)
@@ -83,8 +83,8 @@ static inline luc_u64 reach_ns(const struct lucdisk_params *p,
 }
 
 /*
- * How long bytes pass under the head from one byte on. Computed as the
- * difference of angles, so that a stream cut into requests of any size loses
+ * How long the bytes take to pass under the head, starting at byte. Computed as
+ * a difference of angles, so that a stream cut into requests of any size loses
  * no ns to rounding, let alone a turn.
  */
 static inline luc_u64 pass_ns(const struct lucdisk_params *p,

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The knob table of the lab's disk: one row per parameter of its service
- * model. From these rows come the parameter struct, the configfs attributes of
- * the driver, the checks of every disk that a user names, and the help.
+ * The knob table of the lab's disk: one row per parameter of its service model.
+ * These rows generate the parameter struct, the configfs attributes of the
+ * driver, the checks of every disk that a user names, and the help.
  *
  *   LUCDISK_KNOB(name, min, max, default, help)
  *
  * Bounds are inclusive, no value is negative. The unit is the last word of the
  * name; a name without one is a switch, 0 or 1, or a plain number. A disk with
  * all defaults takes no time at all and has no cache. lucdisk_model.c explains
- * how the knobs act together; the figures of real devices, with their sources,
- * are the presets of crates/luc-disk.
+ * how the knobs act together; the presets of crates/luc-disk have the figures
+ * of real devices, with their sources.
  */
 #ifndef LUCDISK_KNOBS_H
 #define LUCDISK_KNOBS_H
 
 #define LUCDISK_TIME_MAX 10000000000LL	/* 10 s, for every single latency */
-#define LUCDISK_TURN_MAX 1000000000LL	/* 1 s, for what the arm and platter do */
+#define LUCDISK_TURN_MAX 1000000000LL	/* 1 s, for movements of arm and platter */
 #define LUCDISK_RATE_MAX 16000000000LL	/* 16 GB/s; times 1e9 it fits 64 bits */
 
 #define LUCDISK_KNOBS(LUCDISK_KNOB) \

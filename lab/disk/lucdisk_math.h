@@ -37,8 +37,8 @@ static inline luc_u64 lucdisk_mul(luc_u64 a, luc_u64 b)
 }
 
 /*
- * How long count takes at rate per second, 0 for an unlimited rate. Rates are
- * at most LUCDISK_RATE_MAX, so the remainder times 1e9 fits.
+ * How long count units take at rate_per_s, 0 for an unlimited rate. Rates are at most
+ * LUCDISK_RATE_MAX, so the remainder times 1e9 fits.
  */
 static inline luc_u64 lucdisk_rate_ns(luc_u64 count, luc_u64 rate_per_s)
 {
@@ -81,9 +81,9 @@ static inline luc_u64 lucdisk_cube_root(luc_u64 v)
 }
 
 /*
- * A bucket of depth_ns worth of tokens: when are cost_ns worth of them there?
- * due is when the bucket would be full again. More than it holds passes when
- * it is full.
+ * Takes cost_ns worth of tokens from a bucket that holds depth_ns worth, and returns
+ * when they are there. due is when the bucket would be full again. A cost larger than
+ * the bucket passes when the bucket is full.
  */
 static inline luc_u64 lucdisk_take_tokens(luc_u64 *due_ns, luc_u64 now_ns,
 					  luc_u64 cost_ns, luc_u64 depth_ns)

@@ -2,23 +2,23 @@
 /*
  * How long a disk takes.
  *
- * A disk is a chain of stages, each a plain rule with knobs for its figures;
- * whatever a knob leaves at 0 takes no time. A read or write passes
+ * A disk is a chain of stages, each a plain rule with knobs for its figures; a
+ * stage whose knobs are 0 takes no time. A read or write passes
  *
  *	token buckets -> interface -> cache, medium or arm -> network
  *
  * and is done when the last stage is. Times are ns, sizes bytes, in 64 bits;
- * sums and products saturate. No stage uses chance: the same requests at the
- * same times are done at the same times.
+ * sums and products saturate. No stage is random: the same requests at the same
+ * times are done at the same times.
  *
- * Interface. One transfer after the other, each command_ns plus its bytes at
- * link_per_s_bytes. The inverse of command_ns is what bounds the requests per
- * second of an SSD at large queue depths.
+ * Interface. One transfer at a time, each command_ns plus its bytes at
+ * link_per_s_bytes. The inverse of command_ns bounds the requests per second of
+ * an SSD at large queue depths.
  *
  * Medium without moving parts. One stream of read_per_s_bytes, one of
- * write_per_s_bytes, then a fixed latency that any number of requests, up to
- * channels, wait for side by side. Garbage collection is not modelled: this is
- * a drive with room to write.
+ * write_per_s_bytes, then a fixed latency for which any number of requests, up
+ * to channels, wait in parallel. Garbage collection is not modelled: this is a
+ * drive with room to write.
  *
  * Arm and platter. Tracks lie on one spiral from outside in, LUCDISK_ZONES
  * zones of equally many tracks, whose length falls linearly with the radius
@@ -41,48 +41,50 @@
  * with its tracks spread over the full stroke, unless stroke_permille says
  * that it is a part at the outer edge.
  *
- * Choice. The arm takes the request that it can begin first, among the oldest
- * queue_requests (shortest positioning time first, what NCQ and TCQ are for),
- * and one that has waited for age_limit_ns before all others. The next one is
- * chosen when the one before begins, ARM_AHEAD in all, since firmware plans
- * while the arm moves; else the fixed times of a command would cost a turn.
+ * Choice. Among the oldest queue_requests, the arm takes the request that it can
+ * begin first (shortest positioning time first, the purpose of NCQ and TCQ). A
+ * request that has waited for age_limit_ns comes before all others. The next
+ * request is chosen when the previous one begins, ARM_AHEAD in all, because
+ * firmware plans while the arm moves; otherwise the fixed times of a command
+ * would cost a turn.
  *
  * Read-ahead. After a read the disk reads on until read_ahead_bytes lie in its
  * buffer. A read that continues there is served at the platter's pace or from
  * the buffer; any other use of the arm ends it.
  *
- * Write cache. A write is done cache_write_ns after its transfer, or when
- * there is room. The cache drains whenever the medium has nothing else to do,
- * from the moment the data is in. Draining is accounted for at each call and
- * needs no timer. A flush is done flush_ns after all that was dirty at its
- * start has reached the medium; with a clean cache it costs flush_ns. A FUA
- * write goes to the medium. If the cache survives power loss, neither costs
- * more than a plain write. On a medium without an arm a dirty block takes
- * flush_block_ns plus its bytes at write_per_s_bytes.
+ * Write cache. A write is done cache_write_ns after its transfer, or when there
+ * is room. The cache drains whenever the medium has nothing else to do, from the
+ * moment the data is in. Draining is accounted for at each call and needs no
+ * timer. A flush is done flush_ns after everything that was dirty at its start
+ * has reached the medium; with a clean cache it takes flush_ns. A FUA write goes
+ * to the medium. If the cache survives power loss, a flush is free and FUA
+ * changes nothing. On a medium without an arm a dirty block takes flush_block_ns
+ * plus its bytes at write_per_s_bytes.
  *
  * With an arm, runs of adjacent blocks in the cache are written in one go,
- * nearest first. The places of LUCDISK_EXTENTS runs are known; older ones are
- * only counted, and cost what the nearest of n random places costs. With seek
- * time a + b sqrt(x) at a distance of x strokes, the share of requests within
- * reach in time t is (2/R) (t - a)^3 / (3 b^2) for a turn of R, so that of n
- * random ones the first can begin after
+ * nearest first. The model knows the places of LUCDISK_EXTENTS runs; older runs
+ * are only counted, and cost as much as the nearest of n random places. With
+ * seek time a + b sqrt(x) at a distance of x strokes, the share of requests
+ * within reach in time t is (2/R) (t - a)^3 / (3 b^2) for a turn of R, so that
+ * the first of n random ones can begin after
  *
  *	a + 0.893 cbrt(3 R b^2 / (2 n))		0.893 = Gamma(4/3)
  *
- * on average, and never later than a + 8/15 b + R/2, the average of one. n is
- * at most SORTED_RUNS, an assumption since makers do not say how many their
- * firmware sorts; a disk of 7200 turns per minute then writes 380 random blocks
- * per second from its cache. A read may interrupt draining; what was being
- * written then starts over.
+ * on average, and never later than a + 8/15 b + R/2, the average of one. n is at
+ * most SORTED_RUNS, an assumption, because makers do not say how many their
+ * firmware sorts; a disk at 7200 rpm then writes 380 random blocks per second
+ * from its cache. A read may interrupt draining; the run that was being written
+ * then starts over.
  *
- * Token buckets. A provisioned volume admits requests_per_s_events, in units
- * of request_unit_bytes, and throttle_per_s_bytes; a bucket of burst_events
- * or burst_bytes, full at first, lets a burst pass ahead, its requests at
- * peak_per_s_events. Waiting for tokens occupies no channel but its own.
+ * Token buckets. A provisioned volume admits requests_per_s_events, in units of
+ * request_unit_bytes, and throttle_per_s_bytes; a bucket of burst_events or
+ * burst_bytes, full at first, lets a burst pass ahead, its requests at
+ * peak_per_s_events. A request that waits for tokens occupies only its own
+ * channel.
  *
  * An exclusive flush is ATA's FLUSH CACHE EXT, which is not queued: it waits
- * until nothing is in service and nothing starts beside it. No flush is
- * overtaken by requests that arrived after it.
+ * until nothing is in service and nothing starts beside it. No request overtakes
+ * a flush that arrived before it.
  */
 #include "lucdisk_model.h"
 #include "lucdisk_arm.h"
@@ -90,9 +92,9 @@
 
 #define ARM_AHEAD 2u		/* requests given to the arm at a time */
 #define SECTORS_MAX (1ULL << 41)	/* 1 PiB: byte numbers stay below 2^50 */
-#define BATCH_SHARE 8u		/* counted runs drain an eighth at a time */
-#define SORTED_RUNS 128u	/* among which firmware finds the nearest */
-#define PIECE_BLOCKS 64u	/* known ones at least 64 blocks, or ... */
+#define BATCH_SHARE 8u		/* an eighth of the counted runs drains at a time */
+#define SORTED_RUNS 128u	/* runs among which firmware finds the nearest */
+#define PIECE_BLOCKS 64u	/* known runs drain at least 64 blocks at a time, or ... */
 #define PIECE_SHARE 64u		/* ... this share, which bounds the number of steps */
 
 #define KNOB_DEFAULT(name, min, max, dflt, help) .name = (dflt),
@@ -150,7 +152,7 @@ static int is_flush(const struct lucdisk_request *r)
 	return r->op != LUCDISK_READ && r->op != LUCDISK_WRITE;
 }
 
-/* A flush that has something to wait for. */
+/* Tells whether it is a flush that has something to wait for. */
 static int flush_counts(const struct lucdisk_params *p,
 			const struct lucdisk_request *r)
 {
@@ -213,9 +215,10 @@ static void forget_extent(struct lucdisk_state *s, luc_u32 index)
 }
 
 /*
- * Writes the beginning of the nearest known run, if that ends by until_ns: its
- * end, else 0. Pieces keep the wait for room short while a long run drains;
- * the arm is over the rest when it ends, so that they cost nothing.
+ * Writes the beginning of the nearest known run, if that ends by until_ns.
+ * Returns its end, else 0. Pieces keep the wait for room short while a long run
+ * drains; after a piece the arm is over the rest of the run, so pieces cost
+ * nothing.
  */
 static luc_u64 drain_known(const struct lucdisk_params *p,
 			   struct lucdisk_state *s, luc_u64 at_ns, luc_u64 until_ns)
@@ -251,7 +254,7 @@ static luc_u64 drain_known(const struct lucdisk_params *p,
 	return lucdisk_max(1, end);
 }
 
-/* Writes some of the counted runs, as drain_known(). */
+/* Writes some of the counted runs, like drain_known(). */
 static luc_u64 drain_counted(const struct lucdisk_params *p,
 			     struct lucdisk_state *s, luc_u64 at_ns,
 			     luc_u64 until_ns, luc_u64 keep)
@@ -285,9 +288,9 @@ static luc_u64 drain_counted(const struct lucdisk_params *p,
 }
 
 /*
- * Drains from at_ns until until_ns or until no more than keep blocks are
- * dirty. Returns how far in time that came; a run not finished by then counts
- * as not begun, so the next call takes it up from there.
+ * Drains from at_ns until until_ns or until no more than keep blocks are dirty.
+ * Returns the time it reached; a run not finished by then counts as not begun,
+ * so the next call starts from there.
  */
 static luc_u64 drain(const struct lucdisk_params *p, struct lucdisk_state *s,
 		     luc_u64 at_ns, luc_u64 until_ns, luc_u64 keep)
@@ -315,7 +318,7 @@ static luc_u64 drain(const struct lucdisk_params *p, struct lucdisk_state *s,
 	return at_ns;
 }
 
-/* Brings the cache up to now. */
+/* Accounts for draining until now. */
 static void settle(const struct lucdisk_params *p, struct lucdisk_state *s,
 		   luc_u64 now_ns)
 {
@@ -330,7 +333,7 @@ static void settle(const struct lucdisk_params *p, struct lucdisk_state *s,
 	s->drained_ns = from;
 }
 
-/* Puts a run into the cache; rewriting a cached block costs nothing more. */
+/* Puts a run into the cache; rewriting a cached block adds nothing. */
 static void cache_add(const struct lucdisk_params *p, struct lucdisk_state *s,
 		      luc_u64 byte, luc_u64 bytes)
 {
@@ -394,7 +397,7 @@ static luc_u64 flush(const struct lucdisk_params *p, struct lucdisk_state *s,
 	luc_u64 clean = now_ns;
 
 	if (!lucdisk_rotates(p)) {
-		/* The cache drains at full speed anyway: only ask until when. */
+		/* The cache drains at full speed anyway: only compute until when. */
 		if (s->dirty_blocks)
 			clean = lucdisk_add(s->drained_ns,
 					    lucdisk_mul(s->dirty_blocks, block_ns(p)));
@@ -431,7 +434,7 @@ static luc_u64 admit(const struct lucdisk_params *p, struct lucdisk_state *s,
 	return now_ns;
 }
 
-/* A read where the arm has been reading ahead. */
+/* A read that continues where the arm has been reading ahead. */
 static luc_u64 read_on(const struct lucdisk_params *p, struct lucdisk_state *s,
 		       luc_u64 byte, luc_u64 bytes, luc_u64 at_ns)
 {

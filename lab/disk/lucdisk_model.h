@@ -12,9 +12,9 @@
  *	}
  *	// at time done: lucdisk_end(p, s, &request, done), then the loop again
  *
- * waiting is in the order of arrival. Times are ns of any clock that does not
- * run backwards. All values of parameters and requests are accepted: knobs
- * count as their nearest bound, sectors beyond the end as the last one.
+ * waiting is in order of arrival. Times are ns of any clock that does not run
+ * backwards. All values of parameters and requests are accepted: knobs count as
+ * their nearest bound, sectors beyond the end as the last one.
  */
 #ifndef LUCDISK_MODEL_H
 #define LUCDISK_MODEL_H
@@ -24,7 +24,7 @@
 
 #define LUCDISK_SECTOR_BYTES 512u
 #define LUCDISK_BLOCK_BYTES 4096u	/* unit of the write cache */
-#define LUCDISK_ZONES 16u		/* rings of tracks of one length each */
+#define LUCDISK_ZONES 16u		/* zones of tracks of one length each */
 #define LUCDISK_EXTENTS 16u		/* runs in the cache whose place is known */
 
 enum lucdisk_op { LUCDISK_READ, LUCDISK_WRITE, LUCDISK_FLUSH };
@@ -49,7 +49,7 @@ enum lucdisk_knob_index { LUCDISK_KNOBS(LUCDISK_KNOB_INDEX) LUCDISK_KNOB_NR };
 _Static_assert(sizeof(struct lucdisk_params) == LUCDISK_KNOB_NR * sizeof(luc_s64),
 	       "knobs must form an array");
 
-/* Tracks of one length; the first byte and the first track are the disk's. */
+/* A zone of tracks of one length; byte and track are its first on the disk. */
 struct lucdisk_zone {
 	luc_u64 byte;
 	luc_u64 track;
@@ -72,13 +72,13 @@ struct lucdisk_state {
 	luc_u32 active;			/* requests started and not ended */
 	luc_u32 active_arm;		/* of these, those that need the arm */
 	luc_u32 active_alone;		/* of these, exclusive flushes */
-	/* The arm, at its place after all started requests. */
+	/* The arm, where all started requests leave it. */
 	luc_u64 arm_track;
 	luc_u64 arm_free_ns;
-	/* Reading ahead: the medium was at byte at time ns and streams on. */
+	/* Reading ahead: the arm was at ahead_byte at ahead_ns and reads on. */
 	luc_u64 ahead_byte;
 	luc_u64 ahead_ns;
-	luc_u64 ahead_next_byte;	/* a read from here on is served by it */
+	luc_u64 ahead_next_byte;	/* a read from here on continues the stream */
 	luc_u32 ahead_valid;
 	/* Interface and medium that serve requests one after the other. */
 	luc_u64 read_free_ns;
@@ -87,8 +87,8 @@ struct lucdisk_state {
 	/* Write cache. */
 	luc_u64 dirty_blocks;
 	luc_u64 drained_ns;		/* draining is accounted for up to here */
-	luc_u64 spilled_blocks;		/* in runs whose place was forgotten ... */
-	luc_u64 spilled_extents;	/* ... and how many these are */
+	luc_u64 spilled_blocks;		/* blocks in runs whose place was forgotten ... */
+	luc_u64 spilled_extents;	/* ... and the number of these runs */
 	luc_u32 extents;
 	struct lucdisk_extent extent[LUCDISK_EXTENTS];
 	/* Token buckets: when each would be empty, full and idle. */
@@ -97,7 +97,7 @@ struct lucdisk_state {
 	luc_u64 bytes_due_ns;
 };
 
-/* Loses written data that was not flushed when the power fails. */
+/* Loses written data that was not flushed if the power fails. */
 static inline int lucdisk_is_volatile(const struct lucdisk_params *p)
 {
 	return p->cache_bytes > 0 && p->cache_volatile > 0;
@@ -112,7 +112,7 @@ static inline int lucdisk_rotates(const struct lucdisk_params *p)
 /* Defaults of the knob table: a disk that takes no time. */
 void lucdisk_params_init(struct lucdisk_params *p);
 
-/* A disk of `sectors` sectors that has been idle, with its cache clean. */
+/* A disk of `sectors` sectors that has been idle and whose cache is clean. */
 void lucdisk_init(struct lucdisk_state *s, const struct lucdisk_params *p,
 		  luc_u64 sectors);
 
@@ -129,11 +129,11 @@ luc_u32 lucdisk_choose(const struct lucdisk_params *p,
 		       const struct lucdisk_request *waiting, luc_u32 n,
 		       luc_u64 now_ns);
 
-/* Starts it; returns when it is done, now_ns at the earliest. */
+/* Starts the request; returns when it will be done, now_ns at the earliest. */
 luc_u64 lucdisk_start(const struct lucdisk_params *p, struct lucdisk_state *s,
 		      const struct lucdisk_request *request, luc_u64 now_ns);
 
-/* It is done: its channel is free again. The request is as it was started. */
+/* The request is done: its channel is free again. Pass the request as it was started. */
 void lucdisk_end(const struct lucdisk_params *p, struct lucdisk_state *s,
 		 const struct lucdisk_request *request, luc_u64 now_ns);
 

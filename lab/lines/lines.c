@@ -2,42 +2,42 @@
 /*
  * Counts the cache lines that move between processors, in QEMU.
  *
- * A load on several processors scales as far as its calls do not touch memory
- * that the calls on other processors write: a line of memory that one processor
- * wrote must travel before another one can use it, and caches do not say how often.
- * An emulator sees every access, so here it can be counted. The emulated machine
- * has no caches: the plugin counts the accesses that would make a line move.
+ * A load on several processors scales only if its calls do not touch memory that calls on
+ * other processors write: a line of memory that one processor wrote must travel before
+ * another one can use it, and caches do not report how often that happens. An emulator
+ * sees every access, so here it can be counted. The emulated machine has no caches: the
+ * plugin counts the accesses that would make a line move.
  *
- * 1. Calls. The program in the guest executes a marked no-op before each call and
- *    another one behind it (MARK_BEGIN, MARK_END). All that a virtual processor
- *    loads or stores between these two, in the program, in the kernel and in
- *    interrupts, belongs to the call. A third mark (MARK_GROUP) ends a group:
- *    calls of one load under one condition, which are counted together.
+ * 1. Calls. The program in the guest executes one marked no-op before each call and
+ * another one after it (MARK_BEGIN, MARK_END). Everything that a virtual processor loads
+ * or stores between these two, in the program, in the kernel and in interrupts, belongs
+ * to the call. A third mark (MARK_GROUP) ends a group: calls of one load under one
+ * condition, which are counted together.
  *
- * 2. Usual lines. For each group, processor and line of 64 bytes of physical
- *    memory: how many of the processor's calls loaded from or stored to the line,
- *    and how many stored to it. The line is touched, or written, by the processor
- *    if more than half of its calls did that. Interrupts, and the work of a kernel
- *    that comes only now and then, fall out, and the figures are whole numbers.
+ * 2. Usual lines. For each group, processor and line of 64 bytes of physical memory, the
+ * plugin counts the processor's calls that loaded from or stored to the line, and those
+ * that stored to it. The processor touches, or writes, the line if more than half of its
+ * calls did. This filters out interrupts and occasional work of the kernel, and makes the
+ * figures integers.
  *
- * 3. Moves. A line moves to a processor at each call if the processor touches it
- *    and another one writes it, or if the processor writes it and another one
- *    touches it. That is what coherence costs where the calls of the processors take
- *    turns: then each finds such a line where another one left it. In which order the
- *    emulator ran the calls does not matter: the figures come from footprints alone.
+ * 3. Moves. A line moves to a processor at each call if the processor touches it and
+ * another one writes it, or if the processor writes it and another one touches it. That
+ * is the cost of coherence when the processors' calls take turns: then each call finds
+ * such a line where another processor left it. The order in which the emulator ran the
+ * calls does not matter: the figures follow from footprints alone.
  *
- * That makes the moves a whole number that repeats, although nothing else of such a run
- * does: QEMU tells a plugin which processor runs only if every one has a thread of
- * its own (with one thread for all, as in virtual time, version 10.0 compiles one
- * number into the code that all of them share), and then it runs in host time. The other
- * two sums may differ by a line or two: code that half of the calls run through.
+ * So the number of moves is an integer that repeats, although nothing else in such a run
+ * does: QEMU tells a plugin which processor runs only if every processor has a thread of
+ * its own, and then it runs in host time. (With one thread for all, as in virtual time,
+ * version 10.0 compiles one number into the code that all of them share.) The other two
+ * sums may differ by a line or two, for code that half of the calls run through.
  *
- * A processor that waits for a lock touches more than one that does not. Where most
- * calls wait, that is part of what they cost; a few are not seen.
+ * A processor that waits for a lock touches more lines than one that does not. Where most
+ * calls wait, that is part of their cost; a few waiting calls do not show.
  *
- * The plugin writes a line of JSON for each group: sums over the processors,
- * and the lines that move, each with an address and the instruction that was first
- * seen to write it.
+ * The plugin writes a line of JSON for each group: sums over the processors, and the
+ * lines that move, each with its address and the instruction that was first seen to write
+ * it.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -50,7 +50,7 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 #define LINE_SHIFT 6
-#define CPUS_MAX 64u			/* virtual processors of a machine of the lab */
+#define CPUS_MAX 64u			/* virtual processors of one machine */
 
 /* nopl DISPLACEMENT(%rax): seven bytes that do nothing on any x86-64 processor. */
 static const uint8_t mark_code[] = { 0x0f, 0x1f, 0x80 };
@@ -62,8 +62,8 @@ enum {
 };
 
 /*
- * Lines that one call can touch, and lines of one group. An fsync touches some 200.
- * Accesses without room are counted, and shown.
+ * The most lines that one call can touch, and the most lines of one group. An fsync
+ * touches some 200. Accesses that do not fit are counted and reported.
  */
 #define CALL_LINES (1u << 13)
 #define GROUP_LINES (1u << 16)
@@ -73,14 +73,14 @@ struct call_line {
 	uint64_t line;
 	uint64_t vaddr;
 	uint64_t writer;		/* address of a storing instruction, or 0 */
-	uint64_t call;			/* the entry is empty for other calls */
+	uint64_t call;			/* the entry is empty for any other call */
 };
 
 struct cpu {
 	bool inside;			/* between MARK_BEGIN and MARK_END */
 	uint64_t call;			/* number of the call, from 1 */
 	uint64_t calls;			/* in this group */
-	uint64_t lost;			/* accesses without room */
+	uint64_t lost;			/* accesses that did not fit */
 	unsigned int used;
 	struct call_line lines[CALL_LINES];
 	unsigned int order[CALL_LINES];
@@ -113,7 +113,7 @@ static struct call_line *call_line_of(struct cpu *cpu, uint64_t line)
 {
 	unsigned int at = hash_of(line) % CALL_LINES;
 
-	/* Half full at most: searches stay short, and end. */
+	/* At most half full: searches stay short, and end. */
 	while (cpu->lines[at].call == cpu->call && cpu->lines[at].line != line)
 		at = (at + 1) % CALL_LINES;
 	if (cpu->lines[at].call == cpu->call)
@@ -145,7 +145,7 @@ static void note(struct cpu *cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, ui
 	struct qemu_plugin_hwaddr *at = qemu_plugin_get_hwaddr(info, vaddr);
 	struct call_line *line;
 
-	/* Registers of devices are no memory. */
+	/* Device registers are not memory. */
 	if (!at || qemu_plugin_hwaddr_is_io(at))
 		return;
 	line = call_line_of(cpu, qemu_plugin_hwaddr_phys_addr(at) >> LINE_SHIFT);
@@ -236,7 +236,7 @@ static unsigned int count_of(uint64_t set)
 	return (unsigned int)__builtin_popcountll(set);
 }
 
-/* A line with a writer moves to each of its users, unless one processor alone uses it. */
+/* A line with a writer moves to each of its users, unless only one processor uses it. */
 static unsigned int moves_of(struct users users)
 {
 	return users.write && count_of(users.touch) > 1 ? count_of(users.touch) : 0;
@@ -310,7 +310,7 @@ static void on_mark(unsigned int vcpu, void *mark)
 	pthread_mutex_unlock(&group_mutex);
 }
 
-/* The mark that an instruction is, or 0. */
+/* Returns the instruction's mark, or 0 if it is none. */
 static uint32_t mark_of(const struct qemu_plugin_insn *insn)
 {
 	uint8_t code[MARK_BYTES];

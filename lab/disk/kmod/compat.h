@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Differences of the block layer and the timers from 6.1 to today, in one
+ * Differences in the block layer and the timers from 6.1 to today, in one
  * place, so that the driver itself is written for one kernel.
  */
 #ifndef LUCDISK_COMPAT_H
@@ -12,7 +12,7 @@
 #include <linux/sched/mm.h>
 #include <linux/version.h>
 
-/* Properties of a disk for the block layer. */
+/* Properties of a disk that the block layer needs. */
 struct lucdisk_traits {
 	bool cache;		/* volatile write cache, with FUA */
 	bool rotational;
@@ -20,7 +20,7 @@ struct lucdisk_traits {
 	unsigned int max_discard_sectors;	/* 0: none */
 };
 
-/* Merging was a choice once; now every queue merges. */
+/* Merging used to be optional; now every queue merges. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
 #define LUCDISK_SET_FLAGS BLK_MQ_F_SHOULD_MERGE
 #else
@@ -80,8 +80,8 @@ static inline struct gendisk *lucdisk_alloc_gendisk(struct blk_mq_tag_set *set,
 #endif
 
 /*
- * While a queue is frozen, memory must not be reclaimed by writing to it. The
- * block layer sees to that itself since 6.14.
+ * While a queue is frozen, memory reclaim must not write to it. Since 6.14 the
+ * block layer ensures that itself.
  */
 static inline unsigned int lucdisk_freeze(struct request_queue *queue)
 {

@@ -4,10 +4,11 @@
  *
  *   size_mib, every knob	fixed while the disk is on; a replica has no use
  *				for them
+ *   partitions			1: look for a partition table; while off
  *   power			0 or 1
  *   fault, fault_seed		rules and generator, see fault.c; any time
  *   fault_hits			read
- *   record			1 begins a record, 0 ends it; while on
+ *   record			1 starts a record, 0 ends it; while on
  *   record_mib			most memory the next record may take
  *   log_entries, log_lost	read
  *   log, log_flushes		the whole record, the flushes done, as text
@@ -35,7 +36,7 @@ static ssize_t lucdisk_##_name##_show(struct config_item *item, char *page) \
 	return len; \
 }
 
-/* A number within bounds that may change while the disk is off, or always. */
+/* Parses a number within bounds; it may change while the disk is off, or at any time. */
 static int lucdisk_number(struct lucdisk *disk, const char *text, s64 min, s64 max, bool any_time,
 			  s64 *value)
 {
@@ -220,7 +221,7 @@ static ssize_t lucdisk_replica_attr_show(struct config_item *item, char *page)
 	return len;
 }
 
-/* A reference to the record of a disk; before disk->lock of another is taken. */
+/* A reference to the record of a disk; taken before another disk's lock. */
 static struct lucdisk_log *lucdisk_log_of(const char *name)
 {
 	struct config_item *item = lucdisk_find(name);
@@ -303,7 +304,7 @@ CONFIGFS_ATTR(lucdisk_, cut);
 CONFIGFS_BIN_ATTR_RO(lucdisk_, log, NULL, 0);
 CONFIGFS_BIN_ATTR_RO(lucdisk_, log_flushes, NULL, 0);
 
-/* Their functions cannot have the plain names, which other files use. */
+/* Declared by hand: other files use the plain names of their functions. */
 static struct configfs_attribute lucdisk_attr_fault = {
 	.ca_name = "fault",
 	.ca_mode = 0644,

@@ -11,7 +11,7 @@
 #include "compat.h"
 #include "lucdisk.h"
 
-/* A request of usual disks: merged writes end here. */
+/* The largest request of usual disks: merged writes end here. */
 #define LUCDISK_SECTORS_MAX 2048
 #define LUCDISK_DISCARD_SECTORS_MAX (1U << 17)
 /* Queue depth of a replica, which completes requests at once. */
@@ -119,7 +119,7 @@ int lucdisk_power_on(struct lucdisk *disk)
 	lockdep_assert_held(&disk->lock);
 	disk->sectors = disk->replica.log ? disk->replica.log->sectors :
 					    (u64)disk->size_mib << (20 - SECTOR_SHIFT);
-	/* It may have been larger. A replica's content is its record's. */
+	/* The disk may have been larger. A replica's content is its record's. */
 	if (!disk->replica.log)
 		lucdisk_store_truncate(&disk->store, disk->sectors / LUCDISK_PAGE_SECTORS);
 	err = lucdisk_queue_init(disk);
@@ -142,7 +142,7 @@ exit_queue:
 	return err;
 }
 
-/* As when the plug is pulled: requests in flight fail. */
+/* Like pulling the plug: requests in flight fail. */
 void lucdisk_power_off(struct lucdisk *disk)
 {
 	lockdep_assert_held(&disk->lock);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Faults: a table of rules "OP FIRST_SECTOR LAST_SECTOR PER_MILLION
- * eio|STALL_NS [COUNT]". Every rule that a request meets is applied, in order; an
- * error and stalls add up. Each rule draws one number from the disk's own
- * generator, so the same requests in the same order meet the same faults. A
- * replica takes no time and knows errors only.
+ * Faults: a table of rules "OP FIRST_SECTOR LAST_SECTOR PER_MILLION eio|STALL_NS
+ * [COUNT]". Every rule that matches a request is applied, in order; an error and
+ * stalls add up. Each rule draws one number from the disk's own generator, so the
+ * same requests in the same order get the same faults. A replica takes no time
+ * and has only errors.
  *
- * Rules are read for each request and changed under io_mutex.
+ * Each request reads the rules; they change under io_mutex.
  */
 #include <linux/kstrtox.h>
 #include <linux/slab.h>
@@ -77,7 +77,7 @@ static int lucdisk_fault_parse(char **word, int words, struct lucdisk_fault *fau
 	return 0;
 }
 
-/* An empty line takes all rules away, any other adds one. */
+/* An empty line removes all rules, any other adds one. */
 int lucdisk_fault_add(struct lucdisk *disk, const char *text)
 {
 	struct lucdisk_faults *faults = &disk->faults;
@@ -112,7 +112,7 @@ static const char *lucdisk_fault_op_name(u8 op)
 	return lucdisk_fault_op[i].name;
 }
 
-/* The rules as they would be written, with the hits that are left. */
+/* Prints the rules as they would be written, with the hits that are left. */
 ssize_t lucdisk_fault_show(struct lucdisk *disk, char *page)
 {
 	ssize_t len = 0;

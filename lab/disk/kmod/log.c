@@ -2,14 +2,14 @@
 /*
  * The record of everything that reached a disk, in order.
  *
- * A request has an entry when it is accepted and one when it is done. The
+ * A request has one entry when it is accepted and one when it is done. The
  * second is written in hard interrupt context, so the first makes room for
- * both. A write's data are the pages of the store just after it, kept by
- * reference. A request that fails is not recorded, because it changed nothing.
+ * both. The data of a write is kept as references to the store's pages right
+ * after it. A failed request is not recorded, because it changed nothing.
  *
- * When memory or the limit runs out the record ends: later requests are
- * counted as lost and nothing is appended any more, because a recorded flush
- * would claim to cover missing writes. The record up to there stays right.
+ * When memory or the limit runs out the record ends: later requests are counted
+ * as lost and nothing more is appended, because a recorded flush would claim to
+ * cover missing writes. The record up to there stays valid.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -50,7 +50,7 @@ void lucdisk_log_put(struct lucdisk_log *log)
 		kref_put(&log->kref, lucdisk_log_free);
 }
 
-/* A record that begins with the present content; io_mutex is held. */
+/* A record that begins with the current content; io_mutex is held. */
 struct lucdisk_log *lucdisk_log_new(struct lucdisk *disk)
 {
 	struct lucdisk_log *log;
@@ -156,7 +156,7 @@ static int lucdisk_log_keep(struct lucdisk *disk, struct lucdisk_cmd *cmd)
 
 static void lucdisk_log_fail(struct lucdisk *disk)
 {
-	/* With interrupts off: the timer looks at the state. */
+	/* With interrupts off: the timer reads the state. */
 	spin_lock_irq(&disk->queue.lock);
 	disk->log->state = LUCDISK_LOG_FULL;
 	spin_unlock_irq(&disk->queue.lock);
@@ -180,7 +180,7 @@ void lucdisk_log_prepare(struct lucdisk *disk, struct lucdisk_cmd *cmd)
 		lucdisk_log_fail(disk);
 }
 
-/* Under queue.lock, into room that was made before. */
+/* Under queue.lock, into room that was made earlier. */
 static void lucdisk_log_append(struct lucdisk_log *log, struct lucdisk_entry entry)
 {
 	u64 len = log->len;
@@ -191,7 +191,7 @@ static void lucdisk_log_append(struct lucdisk_log *log, struct lucdisk_entry ent
 		return;
 	}
 	*lucdisk_log_at(log, len) = entry;
-	/* Readers hold no lock: they see the entry before its number. */
+	/* Readers hold no lock: they must see the entry before the new length. */
 	smp_store_release(&log->len, len + 1);
 }
 
@@ -270,7 +270,7 @@ int lucdisk_log_mark(struct lucdisk *disk, struct lucdisk_mark *mark)
 	/* Keeps the timer from appending in between. */
 	spin_lock_irq(&disk->queue.lock);
 	now_ns = ktime_get_ns();
-	/* Requests done by now come before the mark, interrupt or not. */
+	/* Requests done by now come before the mark, even if their interrupt is late. */
 	lucdisk_queue_advance(disk, now_ns);
 	full = log->state == LUCDISK_LOG_FULL;
 	if (!full) {
@@ -303,8 +303,8 @@ void lucdisk_log_stop(struct lucdisk_log *log)
 }
 
 /*
- * Begins and ends with nothing in the disk, so that base and record meet
- * without a gap. disk->lock is held.
+ * Starts and stops recording with no request in the disk, so that base and
+ * record meet without a gap. disk->lock is held.
  */
 int lucdisk_record(struct lucdisk *disk, bool on)
 {
@@ -316,7 +316,7 @@ int lucdisk_record(struct lucdisk *disk, bool on)
 	if (!disk->powered || disk->replica.log)
 		return on ? -EINVAL : 0;
 	flags = lucdisk_freeze(disk->gendisk->queue);
-	/* Marks come at any time. */
+	/* A mark may come at any time. */
 	mutex_lock(&disk->io_mutex);
 	if (on) {
 		log = lucdisk_log_new(disk);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * lucdisk: a disk for the lab's guest, in memory, with the timing of
- * ../lucdisk_model.c, faults on demand, and a record of all that reached it,
- * from which other disks show possible states after a power cut.
+ * ../lucdisk_model.c, faults on demand, and a record of everything that reached
+ * it, from which other disks show possible states after a power cut.
  *
  *   main.c	module, /sys/kernel/config/lucdisk
  *   config.c	the attributes of a disk
@@ -65,9 +65,9 @@ void lucdisk_store_init(struct lucdisk_store *store, struct lucdisk_store *below
 void lucdisk_store_clear(struct lucdisk_store *store);
 /* Drops all pages but the first `pages`. */
 void lucdisk_store_truncate(struct lucdisk_store *store, u64 pages);
-/* Page to read, or NULL where all is zero. */
+/* The page to read, or NULL if it is all zero. */
 struct page *lucdisk_store_look(struct lucdisk_store *store, u64 index);
-/* Page to write to; its old content is not wanted if it is overwritten whole. */
+/* The page to write to; its old content is not needed if it is overwritten whole. */
 struct page *lucdisk_store_edit(struct lucdisk_store *store, u64 index, bool whole);
 int lucdisk_store_share(struct lucdisk_store *store, u64 index, struct page *page);
 int lucdisk_store_share_all(struct lucdisk_store *to, struct lucdisk_store *from);
@@ -79,7 +79,7 @@ int lucdisk_store_transfer(struct lucdisk_store *store, struct request *rq);
 enum lucdisk_log_op {
 	LUCDISK_LOG_NONE,
 	LUCDISK_LOG_WRITE,	/* accepted; ref is its first page in the log */
-	LUCDISK_LOG_WRITE_DONE,	/* ref of this and the next two: the entry accepted */
+	LUCDISK_LOG_WRITE_DONE,	/* ref of this and the next two is the accepting entry */
 	LUCDISK_LOG_DISCARD_DONE,
 	LUCDISK_LOG_FLUSH_DONE,
 	LUCDISK_LOG_DISCARD,
@@ -96,7 +96,7 @@ struct lucdisk_entry {
 	u8 fua;
 };
 
-/* A mark as read(2) gives it, in a file of all marks; pos is where it begins. */
+/* A mark as read(2) returns it, in a file of all marks; pos is where it begins. */
 struct lucdisk_mark {
 	u64 pos;
 	u64 index;
@@ -114,9 +114,9 @@ enum lucdisk_log_state {
 };
 
 /*
- * Entries below len, and marks below marks, never change any more: they are
- * read without a lock. The state and these two change under the lock of the
- * recorded disk's queue, the rest under its io_mutex.
+ * Entries below len, and marks below marks, never change again: they are read
+ * without a lock. The state and these two change under the lock of the recorded
+ * disk's queue, everything else under its io_mutex.
  */
 struct lucdisk_log {
 	struct kref kref;
@@ -128,8 +128,8 @@ struct lucdisk_log {
 	u64 lost;
 	u64 marks;
 	u64 marks_bytes;		/* as read(2) gives them */
-	u64 promised;			/* entries in it and those sure to come */
-	u64 room;			/* entries there is memory for */
+	u64 promised;			/* entries in the log and entries sure to come */
+	u64 room;			/* entries that there is memory for */
 	u64 pages;			/* pages of data */
 	u64 used_bytes;
 	u64 limit_bytes;
@@ -145,9 +145,9 @@ struct lucdisk_log *lucdisk_log_new(struct lucdisk *disk);
 void lucdisk_log_put(struct lucdisk_log *log);
 u64 lucdisk_log_len(const struct lucdisk_log *log);
 const struct lucdisk_entry *lucdisk_log_entry(struct lucdisk_log *log, u64 index);
-/* Under io_mutex: makes room for a request's entries, keeps its data. */
+/* Under io_mutex: makes room for a request's entries, and keeps its data. */
 void lucdisk_log_prepare(struct lucdisk *disk, struct lucdisk_cmd *cmd);
-/* Under queue.lock: the request is in; it is done. */
+/* Under queue.lock: records that the request was accepted, and that it is done. */
 void lucdisk_log_accept(struct lucdisk *disk, struct lucdisk_cmd *cmd, u64 now_ns);
 void lucdisk_log_done(struct lucdisk *disk, struct lucdisk_cmd *cmd, u64 now_ns);
 /* Under io_mutex. Takes over the mark if it returns 0. */
@@ -164,7 +164,7 @@ struct lucdisk_fault {
 	u32 per_million;
 	u64 first_sector, last_sector;
 	u64 stall_ns;
-	u64 left;		/* hits until it ends; U64_MAX is for ever */
+	u64 left;		/* hits until it ends; U64_MAX means forever */
 };
 
 struct lucdisk_faults {
@@ -216,7 +216,7 @@ int lucdisk_queue_init(struct lucdisk *disk);
 /* Fails all requests in the disk at once, and all later ones. */
 void lucdisk_queue_abort(struct lucdisk *disk);
 void lucdisk_queue_exit(struct lucdisk *disk);
-/* Under queue.lock: brings model and log up to now. */
+/* Under queue.lock: advances model and log to now. */
 void lucdisk_queue_advance(struct lucdisk *disk, u64 now_ns);
 
 /* ---- replica.c ---- */
@@ -264,7 +264,7 @@ struct lucdisk {
 	struct lucdisk_params params;
 	u32 size_mib;
 	u32 record_mib;
-	bool partitions;		/* is a partition table looked for */
+	bool partitions;		/* whether to look for a partition table */
 	bool powered;
 	u64 sectors;			/* while powered */
 	struct gendisk *gendisk;	/* while powered */

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * /sys/kernel/config/lucdisk: mkdir makes a disk, rmdir takes it away.
- */
+/* /sys/kernel/config/lucdisk: mkdir creates a disk, rmdir removes it. */
 #include <linux/ctype.h>
 #include <linux/module.h>
 #include <linux/string.h>
@@ -44,7 +42,10 @@ static void lucdisk_drop_item(struct config_group *group, struct config_item *it
 	config_item_put(item);
 }
 
-/* With a reference to it; call without disk->lock, which rmdir takes inside. */
+/*
+ * Returns the disk with a reference; call without disk->lock, which rmdir takes
+ * inside.
+ */
 struct config_item *lucdisk_find(const char *name)
 {
 	struct config_item *item;

@@ -2,14 +2,14 @@
 /*
  * /dev/NAME-log, and the record as text.
  *
- * write(2) of 1 to 4096 bytes appends a mark to the record: everything that
- * was done before it lies before it, everything accepted later behind it.
- * read(2) gives the marks one after the other, each as
+ * write(2) of 1 to 4096 bytes appends a mark to the record: entries of earlier
+ * completions precede it, entries of later requests follow it. read(2) returns
+ * the marks one after the other, each as
  *
  *	u32 bytes, u64 index of its log entry, that many bytes
  *
  * little endian, without gaps, as a file that can be read in pieces and from
- * anywhere. The file of a replica ends at its cut.
+ * any position. The file of a replica ends at its cut.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -74,7 +74,7 @@ static u64 lucdisk_mark_end(const struct lucdisk_mark *mark)
 	return mark->pos + sizeof(mark->head) + le32_to_cpu(mark->head.bytes);
 }
 
-/* First of n marks that lies, at least in part, at or behind a position. */
+/* The first of n marks that ends after a position. */
 static u64 lucdisk_mark_find(struct lucdisk_log *log, u64 n, u64 pos)
 {
 	u64 low = 0;
@@ -105,7 +105,7 @@ static ssize_t lucdisk_marks_copy(struct lucdisk_log *log, u64 cut, char __user 
 
 		if (mark->index >= cut)
 			break;
-		/* The data follow the head without a gap. */
+		/* The data follows the head without a gap. */
 		if (copy_to_user(buf + done, (u8 *)mark + offsetof(struct lucdisk_mark, head) +
 				 offset, part))
 			return -EFAULT;
@@ -169,8 +169,8 @@ static const char *const lucdisk_log_name[] = {
 };
 
 /*
- * Text in lines, into a buffer or, without one, only measured. configfs asks
- * first for the length and then hands out exactly that many bytes.
+ * Lines of text, copied into a buffer or, without one, only measured. configfs
+ * asks first for the length and then returns exactly that many bytes.
  */
 struct lucdisk_text {
 	char *buf;
@@ -220,7 +220,7 @@ ssize_t lucdisk_log_text(struct lucdisk_log *log, char *buf, size_t size)
 	return lucdisk_text_end(&text);
 }
 
-/* Indices of the flushes that were done, a line each. */
+/* Indices of completed flushes, one per line. */
 ssize_t lucdisk_log_flush_text(struct lucdisk_log *log, char *buf, size_t size)
 {
 	struct lucdisk_text text = { .buf = buf, .size = size };

@@ -2,18 +2,18 @@
 /*
  * Requests through the disk.
  *
- * On its way in, in process context, a request meets the faults, its data are
+ * On its way in, in process context, a request meets the faults, its data is
  * copied, its entry is recorded, and the model may start it. All later events
- * happen in the model's own time: an interrupt that comes late completes
- * late, but the next request was started when the one before it was done, so
- * timing does not depend on how busy the processor is.
+ * happen in the model's own time: after a late interrupt a request completes
+ * late, but the next one was started when this one was done, so timing does not
+ * depend on how busy the processor is.
  *
- * One timer is armed for the first request that will be done. It is a hard
- * one, because a disk's interrupt is: it hands requests to the block layer,
- * which completes them in softirq as for any disk. (On PREEMPT_RT the mode
- * chosen makes it a soft one, where spinlocks may sleep.)
+ * One timer is armed for the next request to be done. It is a hard one, like a
+ * disk's interrupt: it hands requests to the block layer, which completes them in
+ * softirq as for any disk. (On PREEMPT_RT this mode makes it a soft one, where
+ * spinlocks may sleep.)
  *
- * Requests that are done at the same moment complete in order of arrival.
+ * Requests done at the same moment complete in order of arrival.
  */
 #include <linux/mm.h>
 #include <linux/timekeeping.h>
@@ -31,7 +31,7 @@ static void lucdisk_queue_run(struct lucdisk_queue *queue, struct lucdisk_cmd *c
 	struct lucdisk_cmd *before;
 
 	cmd->done_ns = done_ns;
-	/* From the end: most are done last. */
+	/* Search from the end: most requests are done last. */
 	list_for_each_entry_reverse(before, &queue->running, list) {
 		if (before->done_ns < done_ns ||
 		    (before->done_ns == done_ns && before->arrival < cmd->arrival))
@@ -91,7 +91,7 @@ static void lucdisk_queue_arm(struct lucdisk_queue *queue)
 {
 	struct lucdisk_cmd *cmd;
 
-	/* With something finished the timer is due already. */
+	/* If a request has finished, the timer is due already. */
 	cmd = list_first_entry_or_null(&queue->running, struct lucdisk_cmd, list);
 	if (cmd && list_empty(&queue->finished))
 		hrtimer_start(&queue->timer, ns_to_ktime(cmd->done_ns), HRTIMER_MODE_ABS);
@@ -135,7 +135,7 @@ static bool lucdisk_submit(struct lucdisk *disk, struct lucdisk_cmd *cmd)
 		cmd->request.arrived_ns = now_ns;
 		lucdisk_log_accept(disk, cmd, now_ns);
 		if (is_discard) {
-			/* No operation of the model: it takes no time. */
+			/* The model has no such operation: it takes no time. */
 			lucdisk_queue_run(queue, cmd, lucdisk_add_ns(now_ns, cmd->stall_ns));
 		} else {
 			queue->waiting[queue->waiting_n] = cmd->request;
@@ -203,7 +203,7 @@ static blk_status_t lucdisk_queue_rq(struct blk_mq_hw_ctx *hctx,
 	blk_mq_start_request(bd->rq);
 	if (lucdisk_describe(cmd, bd->rq))
 		return BLK_STS_NOTSUPP;
-	/* One at a time: the order of content, record and arrival is the same. */
+	/* One at a time: content, record and arrival have the same order. */
 	mutex_lock(&disk->io_mutex);
 	lucdisk_fault_apply(disk, cmd);
 	if (!cmd->status && lucdisk_do(disk, cmd))
@@ -215,7 +215,7 @@ static blk_status_t lucdisk_queue_rq(struct blk_mq_hw_ctx *hctx,
 	mutex_unlock(&disk->io_mutex);
 	if (!accepted)
 		return BLK_STS_IOERR;
-	/* A replica takes no time: it is there to be looked at. */
+	/* A replica takes no time: it is only there for inspection. */
 	if (disk->replica.log)
 		blk_mq_end_request(bd->rq, cmd->status);
 	return BLK_STS_OK;
@@ -228,7 +228,7 @@ static void lucdisk_complete(struct request *rq)
 	blk_mq_end_request(rq, cmd->status);
 }
 
-/* A request takes as long as model and faults say. */
+/* Never times out: a request takes as long as model and faults say. */
 static enum blk_eh_timer_return lucdisk_timeout(struct request *rq)
 {
 	return BLK_EH_RESET_TIMER;

@@ -3,21 +3,20 @@
  * States of a disk that a power cut could have left.
  *
  * A replica replays the record of another disk up to a cut. It keeps three
- * things: the durable content, which must be there whatever happened; the
- * pending writes, each of which may be there, in whole or in part; and, above
- * the durable content, what it shows: the pending writes chosen by the mode of
- * the cut, and whatever is written to the replica afterwards. A new cut drops
- * the third, so that going on to a later cut costs the entries in between.
+ * things: the durable content, which must be there in any case; the pending
+ * writes, each of which may be there, in whole or in part; and, above the
+ * durable content, what it shows: the pending writes chosen by the mode of the
+ * cut, and anything written to the replica afterwards. A new cut drops the
+ * third, so that moving on to a later cut costs only the entries in between.
  *
  * A write is durable when
  *   it is done, and the disk has no volatile cache or the write was FUA; or
  *   it was done before a flush was accepted that is done.
  *
- * A disk never lets older data replace newer that is on the medium: a version
- * is kept for each durable sector, the number of its write plus one, and a
- * write that is older than that leaves the sector alone, whether it becomes
- * durable later or is chosen as a survivor. Among the pending ones the later
- * replaces the earlier.
+ * On a disk, older data never replaces newer data on the medium. So each durable
+ * sector has a version, the number of its write plus one. A write that is older
+ * than that leaves the sector alone, whether it becomes durable later or is
+ * chosen as a survivor. Among pending writes the later one replaces the earlier.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -29,7 +28,7 @@
 /* A write that need not survive. */
 struct lucdisk_pending {
 	struct lucdisk_entry entry;
-	u64 done;		/* its entry, if is_done */
+	u64 done;		/* the entry of its completion, if is_done */
 	bool is_done;
 };
 
@@ -66,7 +65,7 @@ static void lucdisk_free_all(struct xarray *xa)
 	xa_destroy(xa);
 }
 
-/* Back to the base of the record. */
+/* Goes back to the base of the record. */
 static int lucdisk_replica_reset(struct lucdisk *disk)
 {
 	struct lucdisk_replica *replica = &disk->replica;
@@ -91,7 +90,7 @@ int lucdisk_replica_set(struct lucdisk *disk, struct lucdisk_log *log, const cha
 	lucdisk_log_put(replica->log);
 	replica->log = log;
 	strscpy(replica->name, name, sizeof(replica->name));
-	/* Once an ordinary disk, it keeps no content of its own. */
+	/* If it was an ordinary disk, it keeps no content of its own. */
 	disk->store.below = log ? &replica->durable : NULL;
 	err = lucdisk_replica_reset(disk);
 	if (err)
@@ -144,7 +143,10 @@ static struct lucdisk_version *lucdisk_version_of(struct lucdisk_replica *replic
 	return version;
 }
 
-/* Bit s is set when sector s of n from `first` of this page is to be changed. */
+/*
+ * Bit s is set if sector s is to be changed, among n sectors of this page from
+ * `first` on.
+ */
 static u32 lucdisk_chosen(struct lucdisk_version *version, u64 page, u32 first, u32 n,
 			  u64 index, const struct lucdisk_choice *choice)
 {
@@ -164,7 +166,7 @@ static u32 lucdisk_chosen(struct lucdisk_version *version, u64 page, u32 first, 
 	return mask;
 }
 
-/* Sectors of one page, from a page of the record or, for a discard, zeros. */
+/* Writes sectors of one page, from a page of the record or, for a discard, zeros. */
 static int lucdisk_put_sectors(struct lucdisk_store *store, u64 index, struct page *from,
 			       u32 mask)
 {
@@ -368,7 +370,7 @@ static int lucdisk_replica_go(struct lucdisk *disk, u64 cut, enum lucdisk_cut_mo
 	if (!err)
 		err = lucdisk_show_survivors(disk);
 	if (err)
-		/* No disk was ever in the state of half a replay. */
+		/* No disk was ever in a half-replayed state. */
 		lucdisk_replica_reset(disk);
 	return err;
 }

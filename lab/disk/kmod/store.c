@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Content of a disk: an xarray of pages, absent where all is zero.
+ * The content of a disk: an xarray of pages, absent where all is zero.
  *
- * Stores share pages by reference. A page with more than one reference is
- * never written to: a writer takes a copy first. So a record
- * keeps a write by keeping its pages, and its base is a copy of references.
+ * Stores share pages by reference. A page with more than one reference is never written
+ * to: a writer copies it first. So a record keeps a write by keeping its pages, and its
+ * base is a copy of references.
  *
- * A store is changed under the io_mutex of its disk; other stores may only
- * drop their references meanwhile, and then a copy was made for nothing.
+ * A store changes under the io_mutex of its disk. Other stores may only drop their
+ * references meanwhile; then a copy was made for nothing.
  */
 #include <linux/blk-mq.h>
 #include <linux/bvec.h>
