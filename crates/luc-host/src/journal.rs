@@ -253,6 +253,22 @@ pub fn steerable(system: &dyn System, path: &Path) -> Result<Journal, HostError>
     Ok(journal)
 }
 
+/// Every journal that LUC could steer.
+///
+/// # Errors
+/// If there is none.
+pub fn all_steerable(system: &dyn System) -> Result<Vec<Journal>, HostError> {
+    let mut journals = journals(system)?;
+    journals.retain(|journal| journal.obstacle().is_none());
+    if journals.is_empty() {
+        return Err(HostError::NotJournaled {
+            path: "anything".into(),
+            why: "no ext4 file system with a journal is mounted read-write".into(),
+        });
+    }
+    Ok(journals)
+}
+
 /// The fields of the ext4 superblock about the journal.
 #[derive(Debug, PartialEq, Eq)]
 struct Superblock {

@@ -47,9 +47,11 @@ pub mod observed;
 mod stats;
 mod stretches;
 pub mod summary;
+mod totals;
 
 pub use algorithms::{CreationRate, FsyncModel, SetSummary, WriteModel, fsync_model, write_model};
 pub use causes::{Cause, CauseError, Causes, Quantities, Throughput, rank};
 pub use diagnosis::{Diagnosis, Facts, diagnose};
 pub use foretold::{Foretold, Rule};
 pub use observed::{Observed, Table};
+pub use totals::Totals;

@@ -6,11 +6,11 @@ use std::time::Duration;
 use clap::ValueHint;
 use luc_host::{kernel, module, sysfs};
 
-use crate::trying::guarding::Guarding;
-use crate::trying::{before, wait};
 use luc_cli::Context;
 use luc_cli::exit::{Code, Failure};
 use luc_cli::verb::{Interrupt, Verb};
+use luc_watch::time::wait;
+use luc_watch::trial::GuardedFileSystems;
 
 /// Keep LUC on unless it is shown to do harm
 ///
@@ -41,40 +41,40 @@ impl Verb for Args {
             return Err(sysfs::denied("guard file systems").into());
         }
         module::can_run(system)?;
-        before::recover(context)?;
+        super::recover(context)?;
         let mut chosen = Vec::new();
         let all = sysfs::attached(system)?;
         for path in &self.paths {
             chosen.push(super::attached_at(system, path, &all)?);
         }
-        let mut guarding = Guarding::new(system, "guard");
+        let mut guarded = GuardedFileSystems::new(system, "guard");
         for attached in if self.paths.is_empty() {
             all
         } else {
             chosen.clone()
         } {
-            let line = guarding.take(attached)?;
+            let line = guarded.take(attached).map_err(super::failed("guard"))?;
             say(context, &[line])?;
         }
-        if guarding.is_empty() {
+        if guarded.is_empty() {
             say(context, &[NOTHING_YET.into()])?;
         }
         while !context.stopped() {
             let mut wanted = sysfs::attached(system).unwrap_or_default();
             wanted.retain(|one| self.paths.is_empty() || chosen.contains(one));
-            let ticked = guarding.tick();
+            let ticked = guarded.tick();
             say(context, &ticked)?;
-            let kept = guarding.keep(wanted);
+            let kept = guarded.keep(wanted);
             say(context, &kept)?;
-            if guarding.is_empty() && !self.paths.is_empty() {
+            if guarded.is_empty() && !self.paths.is_empty() {
                 return Err(Failure::Coded(
                     Code::TrialEnded,
                     "guard: LUC is no longer on for any of the file systems named".into(),
                 ));
             }
-            wait(guarding.wait().min(LOOK), &context.stop);
+            wait(guarded.wait().min(LOOK), &context.stop);
         }
-        guarding.stop();
+        guarded.stop();
         Ok(())
     }
 

@@ -6,6 +6,7 @@ mod doctor;
 mod exporter;
 mod guard;
 mod man;
+mod means;
 mod off;
 mod on;
 mod probe;
@@ -20,12 +21,15 @@ mod r#try;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use luc_control::{Knob, KnobKind};
+use luc_bpf::TracerError;
 use luc_host::sysfs::Attached;
 use luc_host::{HostError, System, journal};
 
-use luc_cli::Program;
+use luc_cli::exit::{Code, Failure};
 use luc_cli::verb::{Verb, verbs};
+use luc_cli::{Context, Program};
+use luc_watch::WatchError;
+use luc_watch::trial::recovery;
 
 verbs! {
     /// The verbs.
@@ -121,13 +125,29 @@ fn hide(value: &mut serde_json::Value, unknown: &[&str]) {
     }
 }
 
-/// A knob's value in JSON: a word, a boolean or a number.
-fn knob_json(knob: &Knob, value: i64) -> serde_json::Value {
-    match knob.kind {
-        KnobKind::Enum(_) => knob.format(value).into(),
-        KnobKind::Bool => (value != 0).into(),
-        KnobKind::Int => value.into(),
+/// The failure of `verb`, with its exit code.
+fn failed(verb: &str) -> impl Fn(WatchError) -> Failure + Copy {
+    move |error| match error {
+        WatchError::Host(error) => error.into(),
+        WatchError::Tracer(
+            error @ (TracerError::NoCgroup { .. } | TracerError::TooMany { .. }),
+        ) => Failure::usage(verb, error),
+        WatchError::Tracer(_) | WatchError::Recording { .. } => Failure::coded(Code::Trace, error),
+        WatchError::Interrupted => Failure::coded(Code::Interrupted, error),
+        WatchError::Command { command, why } => Failure::Command {
+            command,
+            how: why,
+            status: None,
+        },
     }
+}
+
+/// Restores LUC's state after trials that were killed, and notes it.
+fn recover(context: &mut Context) -> Result<(), Failure> {
+    for line in recovery::recover(context.system)? {
+        context.note(line)?;
+    }
+    Ok(())
 }
 
 /// Finds the file system with LUC on that a path or block device belongs to.

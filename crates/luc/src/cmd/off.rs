@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use luc_host::sysfs::{self, Attached};
 use luc_host::{HostError, journal, module};
 
-use crate::trying::before;
 use luc_cli::Context;
 use luc_cli::exit::Failure;
 use luc_cli::units;
@@ -37,7 +36,7 @@ impl Verb for Args {
             let why = "name a path or a device, or use --all or --unload";
             return Err(Failure::usage("off", why));
         }
-        before::recover(context)?;
+        super::recover(context)?;
         let system = context.system;
         let attached = sysfs::attached(system)?;
         let chosen = match &self.path {

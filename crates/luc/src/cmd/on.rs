@@ -9,7 +9,6 @@ use luc_host::sysfs::{self, Attached};
 use luc_host::{HostError, kernel, module, stack};
 
 use super::status;
-use crate::trying::before;
 use luc_cli::Context;
 use luc_cli::exit::Failure;
 use luc_cli::help;
@@ -143,7 +142,7 @@ impl Verb for Args {
         if self.dry_run {
             return self.would(&settings, &journal, context);
         }
-        before::recover(context)?;
+        super::recover(context)?;
         let fresh = module::ensure_loaded(system, self.module.as_deref())?;
         let attached = if context.stopped() {
             Err(Failure::interrupted(format!(

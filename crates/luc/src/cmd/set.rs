@@ -7,11 +7,11 @@ use luc_host::sysfs::{self, Attached};
 use luc_host::{HostError, System};
 use serde_json::{Value, json};
 
-use crate::trying::before;
 use luc_cli::Context;
 use luc_cli::exit::Failure;
 use luc_cli::verb::Verb;
 use luc_cli::{help, units};
+use luc_watch::status::knob_json;
 
 /// Show or change the knobs of a file system
 ///
@@ -40,8 +40,8 @@ pub struct Args {
 fn as_json(knob: &Knob, value: i64) -> Value {
     json!({
         "knob": knob.name,
-        "value": super::knob_json(knob, value),
-        "default": super::knob_json(knob, knob.default),
+        "value": knob_json(knob, value),
+        "default": knob_json(knob, knob.default),
         "min": knob.min,
         "max": knob.max,
         "words": knob.words(),
@@ -77,7 +77,7 @@ fn refused(error: &luc_control::KnobError) -> HostError {
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         if self.value.is_some() {
-            before::recover(context)?;
+            super::recover(context)?;
         }
         let system = context.system;
         let all = sysfs::attached(system)?;

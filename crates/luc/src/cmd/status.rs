@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use luc_control::{CUSTOM, POLICY, knobs};
-use luc_host::journal::{self, Journal};
-use luc_host::stack;
-use luc_host::sysfs::{self, Attached};
+use luc_control::{CUSTOM, POLICY};
+use luc_host::{journal, sysfs};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::means::ByMeans;
-use crate::sample::{REASONS, Sampler, Snapshot};
-use crate::trying::standing::Standing;
+use super::failed;
 use luc_cli::Context;
 use luc_cli::exit::Failure;
 use luc_cli::help;
 use luc_cli::units;
-use luc_cli::units::{UNKNOWN, count, interval, known, known_time, many, ratio, share};
+use luc_cli::units::{UNKNOWN, count, interval, known, known_time, many, share};
 use luc_cli::verb::Verb;
+use luc_watch::WatchError;
+use luc_watch::sample::{REASONS, Sampler, Snapshot};
+use luc_watch::status::AttachedStatus;
+use luc_watch::time::wait;
 
 /// Show what LUC does and what it has seen
 ///
@@ -69,81 +69,10 @@ struct Report {
     module_version: Option<String>,
     /// Functions that the module hooks, with the state of each hook.
     hooks: BTreeMap<String, String>,
-    file_systems: Vec<Status>,
+    file_systems: Vec<AttachedStatus>,
     /// The events of one interval, with `--live`.
     #[serde(skip_serializing_if = "Option::is_none")]
     live: Option<Snapshot>,
-}
-
-#[derive(Serialize)]
-struct Status {
-    name: String,
-    device: String,
-    mount_points: Vec<PathBuf>,
-    knobs: BTreeMap<&'static str, Value>,
-    counters: BTreeMap<&'static str, i64>,
-    derived: Derived,
-    /// Why LUC holds no commit here; `None` if it may.
-    holds_barred_by: Option<&'static str>,
-    /// File systems with LUC on below this one.
-    stacked_on: Vec<String>,
-    /// The guard's findings, if it has watched this file system since LUC was switched on.
-    guard: Option<Standing>,
-}
-
-/// Means and shares of counters; `null` before the first event, or if the module lacks a counter.
-#[derive(Serialize)]
-struct Derived {
-    sync_events_per_commit: Option<f64>,
-    commits_held_share: Option<f64>,
-    held_avg_ns: Option<f64>,
-    writes_delayed_share: Option<f64>,
-    write_delay_avg_ns: Option<f64>,
-}
-
-impl Status {
-    fn read(
-        context: &Context,
-        attached: &Attached,
-        all: &[Attached],
-        journal: Option<&Journal>,
-    ) -> Result<Self, Failure> {
-        let mut shown = BTreeMap::new();
-        for knob in knobs() {
-            let value = sysfs::knob_value(context.system, attached, knob)?;
-            shown.insert(knob.name, super::knob_json(knob, value));
-        }
-        shown.insert(POLICY, sysfs::policy(context.system, attached).into());
-        let counters = sysfs::counter_values(context.system, attached);
-        let ratio = |part, whole| ratio(*counters.get(part)?, *counters.get(whole)?);
-        let derived = Derived {
-            sync_events_per_commit: ratio("sync_events", "commits"),
-            commits_held_share: ratio("commits_held", "commits"),
-            held_avg_ns: ratio("held_ns", "commits_held"),
-            writes_delayed_share: ratio("writes_delayed", "handles"),
-            write_delay_avg_ns: ratio("write_delay_ns", "writes_delayed"),
-        };
-        Ok(Status {
-            name: attached.name.clone(),
-            device: attached.device.to_string(),
-            mount_points: journal.map_or_else(Vec::new, |one| one.mount_points.clone()),
-            knobs: shown,
-            counters,
-            derived,
-            holds_barred_by: journal.and_then(Journal::holds_barred_by),
-            stacked_on: stack::attached_below(context.system, attached.device, all)?,
-            guard: Standing::read(context.system, attached),
-        })
-    }
-
-    /// A counter; an older module may not have it.
-    fn count(&self, name: &str) -> Option<i64> {
-        self.counters.get(name).copied()
-    }
-
-    fn word(&self, knob: &str) -> &str {
-        self.knobs.get(knob).and_then(Value::as_str).unwrap_or("?")
-    }
 }
 
 impl Verb for Args {
@@ -163,11 +92,11 @@ impl Verb for Args {
         let mut statuses = Vec::new();
         for one in &attached {
             let journal = journals.iter().find(|journal| journal.device == one.device);
-            match Status::read(context, one, &all, journal) {
+            match AttachedStatus::read(system, one, &all, journal) {
                 Ok(status) => statuses.push(status),
                 // Unmounted meanwhile: LUC is off for it by now.
                 Err(_) if !system.exists(&format!("{}/{}", sysfs::ROOT, one.name)) => {}
-                Err(failure) => return Err(failure),
+                Err(error) => return Err(error.into()),
             }
         }
         let version = sysfs::version(system);
@@ -206,27 +135,27 @@ impl Verb for Args {
     }
 }
 
-fn sampler(args: &Args, context: &Context) -> Result<Sampler, Failure> {
+fn sampler(args: &Args, context: &Context) -> Result<Sampler, WatchError> {
     let path = args.path.as_ref();
     let only = path.map(|path| journal::device_of(context.system, path));
-    Sampler::new(
-        "status",
-        only.transpose()?,
-        ByMeans::default(),
-        context.system,
-    )
+    Sampler::new(only.transpose()?, None, context.system)
 }
 
 /// Prints the events of one interval after the other.
 fn watch(args: &Args, interval: Duration, context: &mut Context) -> Result<(), Failure> {
-    let mut sampler = sampler(args, context)?;
-    sampler.sample(context.system)?;
+    let sampler = sampler(args, context);
+    let mut sampler = sampler.map_err(failed("status"))?;
+    let mut sample = || {
+        let snapshot = sampler.sample(context.system);
+        snapshot.map_err(failed("status"))
+    };
+    sample()?;
     loop {
-        super::top::wait(interval, context);
-        if context.stopped() {
+        wait(interval, &context.stop);
+        if context.stop.is_set() {
             return Ok(());
         }
-        let snapshot = sampler.sample(context.system)?;
+        let snapshot = sample()?;
         if args.json {
             let line = serde_json::to_string(&snapshot).map_err(anyhow::Error::from)?;
             writeln!(context.out, "{line}")?;
@@ -245,15 +174,19 @@ fn live(
     context: &mut Context,
 ) -> Result<Option<Snapshot>, Failure> {
     match sampler(args, context) {
-        Ok(sampler) => super::top::one_interval(sampler, interval, context).map(Some),
-        Err(failure) => {
+        Ok(sampler) => match super::top::one_interval(sampler, interval, context) {
+            Ok(snapshot) => Ok(Some(snapshot)),
+            Err(error) => Err(failed("status")(error)),
+        },
+        Err(error) => {
+            let failure = failed("status")(error);
             context.note(format_args!("no live numbers: {failure}"))?;
             Ok(None)
         }
     }
 }
 
-fn print(context: &mut Context, status: &Status) -> Result<(), Failure> {
+fn print(context: &mut Context, status: &AttachedStatus) -> Result<(), Failure> {
     let device = status.name.replace('!', "/");
     if status.mount_points.is_empty() {
         writeln!(
@@ -272,7 +205,7 @@ fn print(context: &mut Context, status: &Status) -> Result<(), Failure> {
     Ok(())
 }
 
-fn lines(status: &Status) -> Vec<(&'static str, String)> {
+fn lines(status: &AttachedStatus) -> Vec<(&'static str, String)> {
     let mode = match status.word("mode") {
         "steer" => "steering",
         "observe" => "observing only: decides and records, changes nothing",
@@ -306,7 +239,7 @@ pub fn stacked(on: &[String]) -> Option<String> {
 }
 
 /// The policy's name, with both axes if their pair has no name.
-fn policy_words(status: &Status) -> String {
+fn policy_words(status: &AttachedStatus) -> String {
     let name = status.word(POLICY);
     if name != CUSTOM {
         return name.to_owned();
@@ -315,7 +248,7 @@ fn policy_words(status: &Status) -> String {
     format!("{name} (batching {batching}, copyout {copyout})")
 }
 
-fn setpoint(status: &Status) -> String {
+fn setpoint(status: &AttachedStatus) -> String {
     let given = status.knobs.get("setpoint_events").and_then(Value::as_i64);
     let aimed = status.count("setpoint_events");
     let events = |events| many(events, "sync event", "sync events");
@@ -326,12 +259,12 @@ fn setpoint(status: &Status) -> String {
     }
 }
 
-fn commits(status: &Status) -> String {
+fn commits(status: &AttachedStatus) -> String {
     let (commits, events) = (status.count("commits"), status.count("sync_events"));
     let served = if commits == Some(0) {
         String::new()
     } else {
-        let each = status.derived.sync_events_per_commit;
+        let each = status.ratios.sync_events_per_commit;
         let each = known(each.map(|each| format!("{each:.2}")));
         let events = many(events, "sync event", "sync events");
         format!(" for {events}: {each} per commit")
@@ -343,7 +276,7 @@ fn commits(status: &Status) -> String {
     known(commits.map(count)) + &served + &average
 }
 
-fn held(status: &Status) -> String {
+fn held(status: &AttachedStatus) -> String {
     let (held, commits) = (status.count("commits_held"), status.count("commits"));
     let barred = status.holds_barred_by;
     let line = match (held, barred) {
@@ -362,7 +295,7 @@ fn held(status: &Status) -> String {
 }
 
 /// What LUC would have done, had it not only observed; empty if it never did.
-fn forgone(status: &Status, counter: &str, done: &str) -> String {
+fn forgone(status: &AttachedStatus, counter: &str, done: &str) -> String {
     match status.count(counter) {
         None | Some(0) => String::new(),
         commits => format!(
@@ -374,7 +307,7 @@ fn forgone(status: &Status, counter: &str, done: &str) -> String {
 }
 
 /// Lists why commits started when they did, the most frequent reason first.
-fn reasons(status: &Status) -> Option<String> {
+fn reasons(status: &AttachedStatus) -> Option<String> {
     let times = |(name, _, text): &(&str, &str, &'static str)| Some((status.count(name)?, *text));
     // If one part is unknown, so is the sum, and with it every share.
     let found: Option<Vec<_>> = REASONS.iter().map(times).collect();
@@ -391,7 +324,7 @@ fn reasons(status: &Status) -> Option<String> {
     (!shown.is_empty()).then(|| shown.join(", "))
 }
 
-fn writes(status: &Status) -> String {
+fn writes(status: &AttachedStatus) -> String {
     let (all, delayed) = (status.count("handles"), status.count("writes_delayed"));
     let line = many(all, "operation", "operations");
     if delayed == Some(0) {
@@ -406,7 +339,7 @@ fn writes(status: &Status) -> String {
     )
 }
 
-fn copy_out(status: &Status) -> String {
+fn copy_out(status: &AttachedStatus) -> String {
     let state = match status.count("copyout_active") {
         None => UNKNOWN,
         Some(0) => "not active",

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueHint;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use luc_host::plain;
+use luc_model::Totals;
 use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
 use luc_sim::journal::kind::{Choice, KINDS};
@@ -20,7 +21,6 @@ use super::calibrate;
 use crate::cmd::bench::print;
 use luc_cli::Context;
 use luc_cli::exit::Failure;
-use luc_cli::recordings::Totals;
 use luc_cli::verb::Verb;
 use luc_trace::{Entry, Writer};
 

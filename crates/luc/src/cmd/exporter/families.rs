@@ -5,7 +5,7 @@ use luc_control::{Counter, CounterKind, Dev, counters};
 use luc_trace::{Sight, SpanKind};
 
 use super::text::{Family, Kind, Labels, Value};
-use crate::sample::{JournalReading, ModuleReading, Reading};
+use luc_watch::sample::{JournalReading, ModuleReading, Reading};
 
 /// Histogram buckets go from 66 us to 8.6 s, one per power of two. They never change, because a
 /// rate needs constant buckets. Each is a series per journal; the tracer's own buckets would be

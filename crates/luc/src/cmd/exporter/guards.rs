@@ -5,34 +5,34 @@ use luc_host::sysfs::Attached;
 
 use super::families::{labels, on};
 use super::text::{Family, Kind, Labels, Value};
-use crate::sample::Reading;
-use crate::trying::standing::Standing;
+use luc_watch::sample::Reading;
+use luc_watch::trial::GuardFindings;
 
 /// Metrics of the file systems that a guard has watched.
 pub fn families(reading: &Reading, system: &dyn System) -> Vec<Family> {
-    let kept: Vec<(Labels, Standing)> = on(reading)
+    let kept: Vec<(Labels, GuardFindings)> = on(reading)
         .filter_map(|(journal, _)| {
             let attached = Attached {
                 name: journal.name.replace('/', "!"),
                 device: journal.device,
             };
-            Some((labels(journal), Standing::read(system, &attached)?))
+            Some((labels(journal), GuardFindings::read(system, &attached)?))
         })
         .collect();
     of(&kept)
 }
 
-/// The standings' metrics. An unknown value has no series.
-pub(super) fn of(kept: &[(Labels, Standing)]) -> Vec<Family> {
-    let family = |name: &str, kind, help: &str, value: &dyn Fn(&Standing) -> Option<f64>| {
-        let series = kept.iter().filter_map(|(labels, standing)| {
-            Some((labels.clone(), Value::Number(value(standing)?)))
+/// The findings' metrics. An unknown value has no series.
+pub(super) fn of(kept: &[(Labels, GuardFindings)]) -> Vec<Family> {
+    let family = |name: &str, kind, help: &str, value: &dyn Fn(&GuardFindings) -> Option<f64>| {
+        let series = kept.iter().filter_map(|(labels, findings)| {
+            Some((labels.clone(), Value::Number(value(findings)?)))
         });
         Family::new(name, kind, help, series)
     };
-    let stance = kept.iter().map(|(labels, standing)| {
+    let stance = kept.iter().map(|(labels, findings)| {
         let mut labels = labels.clone();
-        labels.push(("stance", standing.stance.to_owned()));
+        labels.push(("stance", findings.stance.to_owned()));
         (labels, Value::Number(1.0))
     });
     vec![
@@ -46,43 +46,43 @@ pub(super) fn of(kept: &[(Labels, Standing)]) -> Vec<Family> {
             "luc_guard_running",
             Kind::Gauge,
             "1 while a guard runs",
-            &|standing| Some(f64::from(u8::from(standing.runs))),
+            &|findings| Some(f64::from(u8::from(findings.runs))),
         ),
         family(
             "luc_guard_ratio",
             Kind::Gauge,
             "ratio of LUC to stock in the pairs of the current verdict",
-            &|standing| standing.ratio,
+            &|findings| findings.ratio,
         ),
         family(
             "luc_guard_verdict_pairs",
             Kind::Gauge,
             "pairs that the current certificate took",
-            &|standing| Some(standing.pairs? as f64),
+            &|findings| Some(findings.pairs? as f64),
         ),
         family(
             "luc_guard_pairs_total",
             Kind::Counter,
             "pairs of windows compared since the guard began",
-            &|standing| Some(standing.pairs_all as f64),
+            &|findings| Some(findings.pairs_all as f64),
         ),
         family(
             "luc_guard_evidence_for",
             Kind::Gauge,
             "growth of the bet that LUC is at least 0.99 of stock; 100 gives a certificate",
-            &|standing| Some(standing.evidence_for),
+            &|findings| Some(findings.evidence_for),
         ),
         family(
             "luc_guard_evidence_against",
             Kind::Gauge,
             "growth of the bet that LUC is below 0.99 of stock; at 100 LUC stands aside",
-            &|standing| Some(standing.evidence_against),
+            &|findings| Some(findings.evidence_against),
         ),
         family(
             "luc_guard_duty",
             Kind::Gauge,
             "largest share of the time that trying may take",
-            &|standing| Some(standing.duty),
+            &|findings| Some(findings.duty),
         ),
     ]
 }

@@ -8,18 +8,19 @@ mod textfile;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::ValueHint;
 use luc_host::System;
 
-use super::service;
-use crate::means::ByMeans;
-use crate::sample::Sampler;
+use super::means::ByMeans;
+use super::{failed, service};
 use luc_cli::Context;
 use luc_cli::exit::Failure;
 use luc_cli::units::interval;
 use luc_cli::verb::{Interrupt, Verb};
+use luc_watch::sample::Sampler;
+use luc_watch::time::wait;
 
 /// Serve the numbers of `luc top` to Prometheus
 ///
@@ -62,9 +63,11 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let sampler = Sampler::even_blind("exporter", None, self.by, context.system)?;
+        let sampler = Sampler::even_blind(None, self.by.chosen(), context.system);
+        let sampler = sampler.map_err(failed("exporter"))?;
         let mut sampler = sampler.without_processes();
-        for lack in sampler.read(context.system)?.lacks {
+        let first = sampler.read(context.system);
+        for lack in first.map_err(failed("exporter"))?.lacks {
             context.note(format_args!("{lack}"))?;
         }
         if let Some(file) = &self.textfile {
@@ -95,7 +98,8 @@ impl Verb for Args {
 
 impl Args {
     fn page(&self, sampler: &mut Sampler, system: &dyn System) -> Result<String, Failure> {
-        let mut reading = sampler.read(system)?;
+        let reading = sampler.read(system);
+        let mut reading = reading.map_err(failed("exporter"))?;
         if self.once {
             reading.forget_traced();
         }
@@ -127,10 +131,7 @@ fn keep(
         return Ok(());
     }
     let kept = loop {
-        let begin = Instant::now();
-        while begin.elapsed() < args.interval && !context.stopped() {
-            std::thread::sleep(PAUSE.min(args.interval.saturating_sub(begin.elapsed())));
-        }
+        wait(args.interval, &context.stop);
         if context.stopped() {
             break Ok(());
         }

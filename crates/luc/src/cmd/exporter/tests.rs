@@ -10,8 +10,9 @@ use super::guards;
 use super::http::{Asked, Server, asked};
 use super::text::{Family, Kind, Value, render};
 use super::textfile;
-use crate::sample::{Reading, reading};
 use luc_trace::{Sight, Unseen};
+use luc_watch::sample::toys::reading;
+use luc_watch::sample::{JournalReading, Reading};
 
 fn page() -> String {
     render(&families(&reading(2)))
@@ -106,7 +107,7 @@ fn buckets_grow_and_are_always_the_same() {
         counts.len()
     };
     let empty = Reading {
-        journals: vec![crate::sample::JournalReading {
+        journals: vec![JournalReading {
             counts: Some(luc_bpf::Counts::default()),
             ..reading(1).journals[0].clone()
         }],

@@ -1,6 +1,5 @@
 //! `luc service`
 
-mod machine;
 mod notify;
 
 use std::fs;
@@ -13,13 +12,13 @@ use clap::ValueHint;
 use luc_control::Dev;
 use luc_host::{HostError, System, journal, module, mounts, sysfs};
 use luc_service::{Action, Config, Memory, Mounted, Names, Seen, Source, config, keep};
-use machine::{Changes, Mounts};
 
-use crate::trying::guarding::Guarding;
-use crate::trying::now;
 use luc_cli::Context;
 use luc_cli::exit::{Code, Failure};
 use luc_cli::verb::{Interrupt, Verb};
+use luc_watch::mounted::{Changes, Mounts};
+use luc_watch::time::now;
+use luc_watch::trial::GuardedFileSystems;
 
 /// Keep LUC on as `/etc/luc/luc.toml` says, across boots
 ///
@@ -64,12 +63,11 @@ impl Verb for Args {
         let hup = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&hup))
             .map_err(anyhow::Error::from)?;
-        let guarding = Guarding::new(context.system, "service");
         Service {
             memory: remembered(context),
             config,
             mounts: Mounts::default(),
-            guarding,
+            guarded: GuardedFileSystems::new(context.system, "service"),
         }
         .run(self, &hup, context)
     }
@@ -167,7 +165,7 @@ struct Service<'a> {
     config: Config,
     memory: Memory,
     mounts: Mounts,
-    guarding: Guarding<'a>,
+    guarded: GuardedFileSystems<'a>,
 }
 
 impl Service<'_> {
@@ -176,7 +174,7 @@ impl Service<'_> {
     fn run(mut self, args: &Args, hup: &AtomicBool, context: &mut Context) -> Result<(), Failure> {
         let kept = self.keep(args, hup, context);
         notify::stopping();
-        self.guarding.stop();
+        self.guarded.stop();
         let seen = self.mounts.seen(context.system, &self.config)?;
         let actions = keep::stop(&seen, &mut self.memory);
         self.act(actions, context)?;
@@ -207,9 +205,9 @@ impl Service<'_> {
                 self.look(context)?;
                 look = now() + LOOK.min(notify::half_of_watchdog().unwrap_or(LOOK));
             }
-            let lines = self.guarding.tick();
+            let lines = self.guarded.tick();
             say(context, &lines)?;
-            let wait = look.saturating_sub(now()).min(self.guarding.wait());
+            let wait = look.saturating_sub(now()).min(self.guarded.wait());
             if changes.wait(wait) {
                 look = now();
             }
@@ -230,7 +228,7 @@ impl Service<'_> {
         let guarded: Vec<Dev> = self.memory.guarded(&self.config, &seen).collect();
         let mut attached = sysfs::attached(system)?;
         attached.retain(|one| guarded.contains(&one.device));
-        let lines = self.guarding.keep(attached);
+        let lines = self.guarded.keep(attached);
         say(context, &lines)?;
         notify::alive(&self.state(&seen));
         Ok(())

@@ -20,13 +20,16 @@ use luc_host::{HostError, System, sysfs};
 use self::draw::draw;
 use self::state::{Action, Event, State};
 use self::terminal::{Input, Screen};
-use crate::means::ByMeans;
-use crate::sample::{Sampler, Snapshot};
+use super::failed;
+use super::means::ByMeans;
 use luc_cli::Context;
 use luc_cli::exit::Failure;
 use luc_cli::progress::Bar;
 use luc_cli::units::interval;
 use luc_cli::verb::{Interrupt, Verb};
+use luc_watch::WatchError;
+use luc_watch::sample::{Sampler, Snapshot};
+use luc_watch::time::wait;
 
 /// Watch journals and the processes that wait for them, live
 ///
@@ -90,8 +93,7 @@ impl Verb for Args {
                  `luc trace count` print numbers",
             ));
         }
-        let sampler = Sampler::new("top", None, self.by, context.system)?;
-        watch(self, sampler, context)
+        watch(self, context)
     }
 
     fn interrupt(&self) -> Interrupt {
@@ -104,8 +106,9 @@ impl Verb for Args {
 }
 
 fn once(args: &Args, context: &mut Context) -> Result<(), Failure> {
-    let sampler = Sampler::new("top", None, args.by, context.system)?;
-    let snapshot = args.chosen(one_interval(sampler, args.interval, context)?);
+    let sampler = Sampler::new(None, args.by.chosen(), context.system);
+    let snapshot = sampler.and_then(|sampler| one_interval(sampler, args.interval, context));
+    let snapshot = args.chosen(snapshot.map_err(failed("top"))?);
     if args.json {
         return context.print_json(&snapshot);
     }
@@ -117,25 +120,20 @@ pub(super) fn one_interval(
     mut sampler: Sampler,
     interval: Duration,
     context: &Context,
-) -> Result<Snapshot, Failure> {
+) -> Result<Snapshot, WatchError> {
     sampler.sample(context.system)?;
     let bar = Bar::wait("watching", interval);
-    wait(interval, context);
+    wait(interval, &context.stop);
     drop(bar);
     sampler.sample(context.system)
 }
 
-/// Waits; an interrupt ends the wait early.
-pub(super) fn wait(interval: Duration, context: &Context) {
-    let begin = Instant::now();
-    while begin.elapsed() < interval && !context.stopped() {
-        std::thread::sleep(PAUSE.min(interval.saturating_sub(begin.elapsed())));
-    }
-}
-
-fn watch(args: &Args, mut sampler: Sampler, context: &mut Context) -> Result<(), Failure> {
+fn watch(args: &Args, context: &mut Context) -> Result<(), Failure> {
     let system = context.system;
-    sampler.sample(system)?;
+    let sampler = Sampler::new(None, args.by.chosen(), system);
+    let mut sampler = sampler.map_err(failed("top"))?;
+    let first = sampler.sample(system);
+    first.map_err(failed("top"))?;
     let begin = Instant::now();
     let mut state = State::new(args.interval);
     let mut latest = begin.elapsed();
@@ -160,7 +158,7 @@ fn watch(args: &Args, mut sampler: Sampler, context: &mut Context) -> Result<(),
                 latest = now;
                 match sampler.sample(system) {
                     Ok(snapshot) => Event::Sample(args.chosen(snapshot)),
-                    Err(failure) => Event::Failed(failure.to_string()),
+                    Err(error) => Event::Failed(failed("top")(error).to_string()),
                 }
             }
             _ => Event::Tick,

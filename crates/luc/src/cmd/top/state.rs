@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use luc_control::{Dev, POLICY, knob, policy_words};
 
-use crate::sample::{JournalSample, ProcessSample, Snapshot};
+use luc_watch::sample::{JournalSample, ProcessSample, Snapshot};
 
 /// Intervals that can be chosen with + and -, s.
 const INTERVALS: [f64; 9] = [0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0];

@@ -10,8 +10,9 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::draw::draw;
 use super::state::{Action, Event, Key, Sort, State};
 use super::{terminal, text};
-use crate::means::ByMeans;
-use crate::sample::{ProcessSample, Snapshot, sample_of};
+use crate::cmd::means::ByMeans;
+use luc_watch::sample::toys::sample_of;
+use luc_watch::sample::{ProcessSample, Snapshot};
 
 const SIZES: [(u16, u16); 5] = [(80, 24), (120, 40), (200, 50), (40, 10), (20, 5)];
 

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use crate::sample::{JournalSample, LucSample, ProcessSample, Snapshot};
 use luc_base::words::three;
 use luc_cli::units::{UNKNOWN, counted, duration, known_time, rounded, table};
+use luc_watch::sample::{JournalSample, LucSample, ProcessSample, Snapshot};
 
 /// A rate or a ratio with about three significant digits.
 pub fn rate(value: f64) -> String {

@@ -12,15 +12,13 @@ use luc_trace::{Sight, SpanKind, Unseen};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::during::{during, hand_on};
 use super::watch::{Watch, attach};
-use super::{failed, place};
-use crate::losses::Causes;
-use crate::tracer::untraceable;
+use super::{during, failed, hand_on, place};
 use luc_cli::Context;
 use luc_cli::exit::Failure;
 use luc_cli::units::{count, counted, known, known_time};
 use luc_cli::verb::{Interrupt, Verb};
+use luc_watch::{LossCauses, WatchError};
 
 /// Count syncs, commits and waits, and print sums and quantiles
 ///
@@ -62,15 +60,17 @@ struct Answer {
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let system = context.system;
-        let failed_to_trace = |error| untraceable("trace count", error, system);
+        let failed_to_trace = |error| {
+            let error = WatchError::untraceable(error, system);
+            crate::cmd::failed("trace count")(error)
+        };
         let tracer = attach(&self.watch, Detail::Sums, 0, context)?.map_err(failed_to_trace)?;
         let begin = Instant::now();
-        let limit = self.seconds.map(Duration::from_secs);
-        let status = during(&self.command, limit, PAUSE, context, || Ok(()))?;
+        let status = during(&self.command, self.seconds, PAUSE, context, || Ok(()))?;
         let time = begin.elapsed();
         let lost = tracer.lost().map_err(failed_to_trace)?;
         // Counting needs no ring.
-        let causes = Causes::of(&tracer, self.watch.by.kprobes());
+        let causes = LossCauses::of(&tracer, self.watch.kprobes());
         let answers = answers(&tracer, time, system).map_err(failed_to_trace)?;
         let processes = tracer.processes().map_err(failed_to_trace)?;
         drop(tracer);

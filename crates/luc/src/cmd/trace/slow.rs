@@ -1,48 +1,13 @@
 //! How long syncs took: a histogram, and the slowest of them with their files.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use luc_control::Dev;
-use luc_model::summary::{SLOWEST, Slow, Slowness};
-use luc_trace::Span;
+use luc_model::summary::{Slow, Slowness};
 
 use luc_cli::units::{count, duration, known, table};
 
 /// Longest bar of the histogram, characters.
 const BAR: u64 = 40;
-
-/// The slowest file syncs so far, during a recording.
-#[derive(Debug, Default)]
-pub struct Slowest {
-    /// Duration and start of each, ns.
-    by_dev: BTreeMap<Dev, BTreeSet<(u64, u64)>>,
-    new: Vec<Span>,
-}
-
-impl Slowest {
-    pub fn meet(&mut self, sync: &Span) {
-        let slowest = self.by_dev.entry(sync.dev).or_default();
-        let this = (sync.duration_ns(), sync.begin_ns);
-        if slowest.len() < SLOWEST || slowest.first().is_some_and(|least| *least < this) {
-            slowest.insert(this);
-            self.new.push(*sync);
-        }
-        if slowest.len() > SLOWEST {
-            slowest.pop_first();
-        }
-    }
-
-    /// The syncs since the last call that are still among the slowest.
-    pub fn take(&mut self) -> impl Iterator<Item = Span> + use<'_> {
-        let by_dev = &self.by_dev;
-        let slow = |sync: &Span| {
-            let slowest = by_dev.get(&sync.dev);
-            slowest.is_some_and(|all| all.contains(&(sync.duration_ns(), sync.begin_ns)))
-        };
-        self.new.drain(..).filter(slow)
-    }
-}
 
 /// Prints the histogram and the slowest syncs; nothing if there was no sync.
 pub fn print(slowness: &Slowness, out: &mut dyn Write) -> io::Result<()> {
@@ -83,7 +48,8 @@ fn row(slow: &Slow) -> [String; 8] {
 
 #[cfg(test)]
 mod tests {
-    use luc_trace::{SpanKind, Trace};
+    use luc_control::Dev;
+    use luc_trace::{Span, SpanKind, Trace};
 
     use super::*;
 
@@ -130,24 +96,6 @@ mod tests {
         let mut text = Vec::new();
         print(&slow, &mut text).expect("printed");
         insta::assert_snapshot!(String::from_utf8_lossy(&text));
-    }
-
-    #[test]
-    fn what_is_no_longer_among_the_slowest_is_not_looked_for() {
-        let mut slowest = Slowest::default();
-        (1..=15).for_each(|n| slowest.meet(&fsync(n, n * 100, n)));
-        let inodes = |slowest: &mut Slowest| -> Vec<u64> {
-            slowest.take().map(|sync| sync.object).collect()
-        };
-        assert_eq!(inodes(&mut slowest), (6..=15).collect::<Vec<_>>());
-        slowest.meet(&fsync(20, 500, 20));
-        slowest.meet(&fsync(21, 650, 21));
-        assert_eq!(inodes(&mut slowest), [21]);
-        // Each file system has its own slowest syncs.
-        let mut other = fsync(22, 1, 22);
-        other.dev.minor = 7;
-        slowest.meet(&other);
-        assert_eq!(inodes(&mut slowest), [22]);
     }
 
     #[test]

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use clap::ValueHint;
-use luc_bpf::{Detail, Settings, Tracer, TracerError};
-use luc_host::journal;
+use luc_bpf::{Detail, Means, Settings, Tracer, TracerError};
+use luc_host::{journal, watching};
 
-use crate::means::ByMeans;
-use crate::tracer;
+use crate::cmd::means::ByMeans;
 use luc_cli::Context;
 use luc_cli::exit::Failure;
 
@@ -28,7 +27,15 @@ pub struct Watch {
     pub by: ByMeans,
 }
 
-/// Attaches the tracer to what was asked for; see [`tracer::attach`].
+impl Watch {
+    /// Tells whether kprobes were asked for.
+    pub fn kprobes(&self) -> bool {
+        self.by.chosen() == Some(Means::Kprobe)
+    }
+}
+
+/// Attaches the tracer to what was asked for, and notes what it cannot see. The inner error is the
+/// tracer's: the caller may have another source.
 pub fn attach(
     watch: &Watch,
     detail: Detail,
@@ -40,6 +47,10 @@ pub fn attach(
     settings.processes.clone_from(&watch.processes);
     settings.cgroups.clone_from(&watch.cgroups);
     settings.ring_kib = ring_kib;
-    watch.by.choose(&mut settings);
-    tracer::attach(&settings, context)
+    settings.means = watch.by.means_or(settings.means);
+    let tracer = watching::attach(&settings, context.system);
+    for note in tracer.iter().flat_map(|tracer| tracer.attached().notes()) {
+        context.note(note)?;
+    }
+    Ok(tracer)
 }

@@ -1,28 +1,23 @@
 //! `luc try`
 
-mod tally;
 mod text;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueHint;
 use luc_control::{Knob, policy};
-use luc_guard::{Course, Lengths, Side, Step, Why};
+use luc_guard::{Side, Why};
 use luc_host::sysfs::{self, Attached};
-use luc_host::{HostError, journal, kernel, module};
+use luc_host::{HostError, journal, kernel};
 use serde::Serialize;
 
-use crate::trying::before::{self, Held};
-use crate::trying::meter::Sums;
-use crate::trying::notes::{Before, Claim, To};
-use crate::trying::subject::{MODE, OnHost};
-use crate::trying::{now, seed, wait};
 use luc_cli::Context;
 use luc_cli::exit::{Code, Failure};
 use luc_cli::verb::{Interrupt, Verb};
-use tally::{Ratio, Shown, Tally};
+use luc_watch::time::now;
+use luc_watch::trial::recovery::{begin, put_back_at_once, take_turn};
+use luc_watch::trial::{Ended, HostSubject, Ratio, Shown, Tally, compare_pair, seed, sentence};
 
 /// Compare LUC with stock on the live load
 ///
@@ -91,15 +86,18 @@ impl Verb for Args {
         if !kernel::capable(system, kernel::Capability::SysAdmin) {
             return Err(sysfs::denied(&format!("try LUC on {shown}")).into());
         }
-        before::recover(context)?;
+        super::recover(context)?;
         let attached = Attached {
             name: journal.name.clone(),
             device: journal.device,
         };
-        let claim = take_turn(context, &attached)?;
-        let held = begin(context, claim, &attached, &settings)?;
+        let claim = take_turn(system, &attached, &context.stop.clone(), || {
+            context.note("a guard is comparing a pair; the trial begins after it")
+        })?;
+        let held = begin(system, claim, &attached, &settings)?;
         let policy = sysfs::policy(system, &attached).to_owned();
-        let (mut subject, lacks) = OnHost::new("try", system, attached.clone())?;
+        let subject = HostSubject::new(system, attached.clone());
+        let (mut subject, lacks) = subject.map_err(super::failed("try"))?;
         for lack in lacks {
             context.note(lack)?;
         }
@@ -117,7 +115,7 @@ impl Verb for Args {
             held.leave_mode();
         }
         held.put_back()?;
-        let said = tally::sentence(&tally);
+        let said = sentence(&tally);
         if self.json {
             let report = Report {
                 schema: 1,
@@ -145,28 +143,7 @@ impl Verb for Args {
     }
 
     fn interrupt(&self) -> Interrupt {
-        Interrupt::AsksThen(before::put_back_at_once)
-    }
-}
-
-/// What ended the trial early.
-#[derive(Clone, Debug, PartialEq)]
-enum Ended {
-    Interrupted,
-    By(Why),
-}
-
-impl Ended {
-    fn told(&self) -> String {
-        match self {
-            Self::Interrupted => "interrupted".into(),
-            Self::By(Why::Gone) => {
-                "LUC was switched off meanwhile, or the file system unmounted".into()
-            }
-            Self::By(Why::ModeByHand) => "the mode was set by hand, and stays".into(),
-            Self::By(Why::KnobByHand) => "a knob was set by hand, and stays".into(),
-            Self::By(Why::Refused(why)) => why.clone(),
-        }
+        Interrupt::AsksThen(put_back_at_once)
     }
 }
 
@@ -188,41 +165,6 @@ fn close(shown: &str, tally: &Tally, ended: Option<Ended>) -> Result<(), Failure
     }
 }
 
-/// Saves LUC's state, then switches LUC on and sets the policy, if necessary.
-fn begin<'a>(
-    context: &Context<'a>,
-    claim: Claim,
-    attached: &Attached,
-    settings: &[(&'static Knob, i64)],
-) -> Result<Held<'a>, Failure> {
-    let system = context.system;
-    let on = sysfs::attached(system)?.contains(attached);
-    let word = |name: &str| sysfs::knob_word(system, attached, name);
-    let mut knobs = BTreeMap::new();
-    for (knob, value) in settings.iter().filter(|_| on) {
-        let was = sysfs::knob_value(system, attached, knob)?;
-        let change = (knob.format(was), knob.format(*value));
-        knobs.insert(knob.name.to_owned(), change);
-    }
-    let before = Before {
-        on,
-        loaded: sysfs::loaded(system),
-        knobs,
-        mode: if on { word(MODE) } else { Some("steer".into()) },
-    };
-    let held = Held::new(system, claim, attached, before)?;
-    module::ensure_loaded(system, None)?;
-    if on {
-        for (knob, value) in settings {
-            sysfs::set_knob(system, &attached.name, attached, knob, *value)?;
-        }
-    } else {
-        let name = attached.name.replace('!', "/");
-        sysfs::attach(system, &name, attached.device, settings)?;
-    }
-    Ok(held)
-}
-
 impl Args {
     /// The knobs of the policy asked for, checked before anything is changed.
     fn settings(&self) -> Result<Vec<(&'static Knob, i64)>, Failure> {
@@ -240,14 +182,14 @@ impl Args {
     fn compare(
         &self,
         context: &mut Context,
-        subject: &mut OnHost,
+        subject: &mut HostSubject,
     ) -> Result<(Tally, Option<Ended>), Failure> {
         let end = now() + self.minutes;
         let mut tally = Tally::default();
         let mut coin = fastrand::Rng::with_seed(seed());
         while now() < end {
             let first = if coin.bool() { Side::On } else { Side::Off };
-            match lead(context, subject, first, end, &mut tally) {
+            match compare_pair(subject, first, end, &context.stop, &mut tally) {
                 Ok(true) if !self.json => {
                     text::row(context.out, &tally)?;
                     context.out.flush()?;
@@ -257,73 +199,5 @@ impl Args {
             }
         }
         Ok((tally, None))
-    }
-}
-
-/// Runs one pair. Returns false if the time was over before its end.
-fn lead(
-    context: &Context,
-    subject: &mut OnHost,
-    first: Side,
-    end: Duration,
-    tally: &mut Tally,
-) -> Result<bool, Ended> {
-    let mut course = Course::begin(subject, Lengths::default(), first).map_err(Ended::By)?;
-    let mut begin: Option<Sums> = None;
-    let mut first_half: Option<(Side, u64, Sums, Sums)> = None;
-    loop {
-        if context.stopped() {
-            return Err(Ended::Interrupted);
-        }
-        let step = course.step(subject, now()).map_err(Ended::By)?;
-        match step {
-            Step::Wait(_) if now() >= end => return Ok(false),
-            Step::Wait(time) => wait(time, &context.stop),
-            Step::Begun(_) => begin = Some(sums(subject)?),
-            Step::Counted(side, window) => {
-                let before = begin.take().unwrap_or_default();
-                first_half = Some((side, window.time_ns, before, sums(subject)?));
-            }
-            Step::Done(pair) => {
-                let (before, after) = (begin.take().unwrap_or_default(), sums(subject)?);
-                // Only whole pairs count: a load may change in the course of a trial.
-                if let Some((side, time_ns, begin, end)) = first_half.take() {
-                    tally.half(side).add(time_ns, &begin, &end);
-                    let other = match side.other() {
-                        Side::On => pair.on,
-                        Side::Off => pair.off,
-                    };
-                    tally.half(side.other()).add(other.time_ns, &before, &after);
-                }
-                tally.hear(&pair);
-                return Ok(true);
-            }
-        }
-    }
-}
-
-fn sums(subject: &OnHost) -> Result<Sums, Ended> {
-    subject.sums().ok_or(Ended::By(Why::Gone))
-}
-
-/// Claims the file system, once a guard has ended its pair.
-fn take_turn(context: &mut Context, attached: &Attached) -> Result<Claim, Failure> {
-    let system = context.system;
-    let end = now() + Lengths::default().pair_max();
-    let mut told = false;
-    loop {
-        let is_guarded = || Claim::take(system, attached, "try", To::Guard).is_err();
-        match Claim::take(system, attached, "try", To::Switch) {
-            Err(Failure::Host(HostError::Busy { .. }))
-                if now() < end && !context.stopped() && is_guarded() =>
-            {
-                if !told {
-                    context.note("a guard is comparing a pair; the trial begins after it")?;
-                    told = true;
-                }
-                wait(Duration::from_millis(200), &context.stop);
-            }
-            taken => return taken,
-        }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::tally::{Shown, Tally};
 use luc_cli::units::{self, UNKNOWN, known, known_time};
+use luc_watch::trial::{Shown, Tally};
 
 /// Prints the heads of the columns, each as wide as its widest usual number.
 pub fn heads(out: &mut dyn Write) -> io::Result<()> {

@@ -1,0 +1,128 @@
+//! Why events were lost, as far as it can be told, and what to do about it.
+//!
+//! The tracer has one counter for spans that find no room in its ring and for function returns that
+//! kretprobes miss; only events that the kernel skips are counted apart. The causes can be told
+//! apart all the same: a ring that was full is still full when its reader empties it next, and
+//! where no kretprobe watches the end of a function, no kretprobe missed one.
+
+use luc_bpf::{Attached, Means, Tracer};
+
+/// Possible reasons why events were lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LossCauses {
+    /// The ring of spans was full at some time.
+    pub ring: bool,
+    /// Kretprobes watch the ends of functions; they wait for a limited number of tasks.
+    pub returns: bool,
+    /// The user asked for kprobes.
+    pub chosen: bool,
+}
+
+impl LossCauses {
+    /// A tracer's possible causes; `chosen` if the user asked for kprobes.
+    pub fn of(tracer: &Tracer, chosen: bool) -> Self {
+        Self {
+            ring: tracer.ring_was_full(),
+            returns: returns(tracer.attached()),
+            chosen,
+        }
+    }
+
+    /// Tells the reasons, and what to do about them. `larger` tells how to get a larger ring.
+    pub fn advice(self, larger: &str) -> String {
+        let fewer = if self.chosen {
+            "without --means kprobe there is no such limit if the kernel has fentry"
+        } else {
+            "only fewer concurrent threads help"
+        };
+        let returns = "kprobes do not wait for the returns of so many concurrent tasks";
+        match (self.ring, self.returns) {
+            (true, false) => format!("the buffer was full; a larger one loses less: {larger}"),
+            (true, true) => format!(
+                "the buffer was full, and it may be that {returns}; for the first, use a larger \
+                 one: {larger}; for the second, {fewer}"
+            ),
+            (false, true) => format!(
+                "the buffer had room, but {returns}, or the kernel skipped events while a program \
+                 was running; {fewer}"
+            ),
+            (false, false) => {
+                "the kernel skipped events because a program was running on that processor; a \
+                 larger buffer does not help"
+                    .into()
+            }
+        }
+    }
+}
+
+/// Tells whether a kretprobe watches the end of any function.
+fn returns(attached: &Attached) -> bool {
+    let mut hooks = attached.hooks.iter();
+    hooks.any(|(hook, means)| *means == Means::Kprobe && hook.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use luc_bpf::{HOOKS, Hook};
+
+    use super::*;
+
+    fn hook(suffix: &str) -> Hook {
+        let found = HOOKS.into_iter().find(|hook| hook.suffix == suffix);
+        found.expect("a hook")
+    }
+
+    #[test]
+    fn only_ends_by_kprobes_are_waited_for() {
+        let of = |hooks: &[(&str, Means)]| {
+            let hooks = hooks.iter().map(|(suffix, means)| (hook(suffix), *means));
+            returns(&Attached {
+                hooks: hooks.collect(),
+                ..Attached::default()
+            })
+        };
+        assert!(!of(&[("open", Means::Fentry), ("write", Means::Fentry)]));
+        // This hook has no end to watch.
+        assert!(!of(&[("open", Means::Fentry), ("waited", Means::Kprobe)]));
+        assert!(of(&[("open", Means::Fentry), ("write", Means::Kprobe)]));
+    }
+
+    #[test]
+    fn advice_is_for_what_was_lost() {
+        let all = [false, true].map(|ring| {
+            [false, true].map(|returns| {
+                let causes = LossCauses {
+                    ring,
+                    returns,
+                    chosen: true,
+                };
+                causes.advice("--buffer-kib 64")
+            })
+        });
+        for (ring, texts) in all.iter().enumerate() {
+            for (returns, text) in texts.iter().enumerate() {
+                assert_eq!(text.contains("--buffer-kib 64"), ring == 1, "{text}");
+                assert_eq!(
+                    text.contains("without --means kprobe"),
+                    returns == 1,
+                    "{text}"
+                );
+                assert_eq!(
+                    text.contains("wait for the returns"),
+                    returns == 1,
+                    "{text}"
+                );
+            }
+        }
+        // A user who did not ask for kprobes cannot leave them out.
+        let causes = LossCauses {
+            returns: true,
+            ..LossCauses::default()
+        };
+        assert!(
+            causes
+                .advice("")
+                .ends_with("only fewer concurrent threads help")
+        );
+    }
+}

@@ -1,0 +1,158 @@
+//! The file of a recording.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, BufWriter};
+
+use luc_host::{System, process};
+use luc_model::Totals;
+use luc_trace::{Event, Header, SPAN_BYTES, Span, SpanKind, Writer, parse_line};
+
+use super::slowest::Slowest;
+use crate::LossCauses;
+
+/// Largest buffer, KiB.
+pub const BUFFER_KIB_MAX: u32 = 1 << 20;
+
+/// A recording and what it holds so far.
+pub struct RecordingWriter {
+    writer: Writer<BufWriter<File>>,
+    totals: Totals,
+    lines_lost: u64,
+    spans_lost: u64,
+    /// Why spans were lost.
+    causes: LossCauses,
+    slowest: Slowest,
+    /// Numbers of the control groups that tasks were in.
+    groups: BTreeSet<u64>,
+}
+
+impl RecordingWriter {
+    pub fn new(file: File, header: &Header) -> io::Result<Self> {
+        Ok(RecordingWriter {
+            writer: Writer::new(BufWriter::new(file), header)?,
+            totals: Totals::default(),
+            lines_lost: 0,
+            spans_lost: 0,
+            causes: LossCauses::default(),
+            slowest: Slowest::default(),
+            groups: BTreeSet::new(),
+        })
+    }
+
+    /// Takes a line of ftrace. Keeps a line that cannot be parsed as it is; the recording's reader
+    /// reports it.
+    pub fn line(&mut self, line: &[u8]) -> io::Result<()> {
+        let text = String::from_utf8_lossy(line);
+        if let Ok(Some(record)) = parse_line(text.trim_end(), 0) {
+            self.totals.event(&record.event);
+            if let Event::Lost { events } = record.event {
+                self.lines_lost += events.unwrap_or(1);
+            }
+        }
+        self.writer.raw_line(line)
+    }
+
+    pub fn spans(&mut self, spans: &[[u8; SPAN_BYTES]]) -> io::Result<()> {
+        for span in spans {
+            self.totals.span(u16::from_le_bytes([span[80], span[81]]));
+            match Span::from_bytes(span) {
+                Some(task) if task.kind == SpanKind::Task => _ = self.groups.insert(task.object),
+                Some(sync) if sync.kind.is_file_sync() => self.slowest.meet(&sync),
+                _ => {}
+            }
+        }
+        self.writer.raw_spans(spans)
+    }
+
+    /// Records how many spans were lost, and the possible causes.
+    pub fn spans_lost(&mut self, spans: u64, causes: LossCauses) -> io::Result<()> {
+        if spans == 0 {
+            return Ok(());
+        }
+        self.spans_lost += spans;
+        self.causes = causes;
+        self.writer.spans_lost(spans)
+    }
+
+    /// Records what ftrace lost, by processor, beyond the losses that its lines told of.
+    pub fn lines_lost(&mut self, losses: &[(u32, u64)]) -> io::Result<()> {
+        let all: u64 = losses.iter().map(|(_, lost)| lost).sum();
+        let told = self.lines_lost;
+        if let Some(silent) = all.checked_sub(told).filter(|lost| *lost > 0) {
+            let cpu = losses.iter().max_by_key(|(_, lost)| *lost);
+            self.writer
+                .lost(cpu.map_or(0, |(cpu, _)| *cpu), Some(silent))?;
+            self.lines_lost = all;
+        }
+        Ok(())
+    }
+
+    /// Records the paths of the control groups that tasks were in.
+    pub fn cgroups(&mut self, known: &BTreeMap<u64, String>) -> io::Result<()> {
+        for id in &self.groups {
+            if let Some(path) = known.get(id) {
+                self.writer.cgroup(*id, path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records the names of the files of the slowest syncs since the last call, because their
+    /// processes are likely to still have them open.
+    pub fn files(&mut self, system: &dyn System) -> io::Result<()> {
+        let mut by_process: BTreeMap<u32, Vec<Span>> = BTreeMap::new();
+        for sync in self.slowest.take() {
+            by_process.entry(sync.tgid).or_default().push(sync);
+        }
+        for (pid, syncs) in by_process {
+            let wanted = syncs.iter().map(|sync| (sync.dev, sync.object)).collect();
+            let open = process::open_files(system, pid, &wanted);
+            for sync in &syncs {
+                if let Some(path) = open.get(&(sync.dev, sync.object)) {
+                    self.writer.file(sync, path)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes buffered entries to the file.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+
+    pub fn finish(self) -> io::Result<Recorded> {
+        self.writer.finish()?;
+        Ok(Recorded {
+            totals: self.totals,
+            lines_lost: self.lines_lost,
+            spans_lost: self.spans_lost,
+            causes: self.causes,
+        })
+    }
+}
+
+/// What a finished recording holds.
+pub struct Recorded {
+    pub totals: Totals,
+    lines_lost: u64,
+    spans_lost: u64,
+    causes: LossCauses,
+}
+
+impl Recorded {
+    /// Number of events that are missing.
+    pub fn lost(&self) -> u64 {
+        self.lines_lost.saturating_add(self.spans_lost)
+    }
+
+    /// Tells what to do if something was lost, with buffers of this size.
+    pub fn advice(&self, buffer_kib: u32) -> String {
+        let mut causes = self.causes;
+        // Lines are lost only for lack of room.
+        causes.ring |= self.lines_lost > 0;
+        let larger_kib = buffer_kib.saturating_mul(4).min(BUFFER_KIB_MAX);
+        causes.advice(&format!("--buffer-kib {larger_kib}"))
+    }
+}

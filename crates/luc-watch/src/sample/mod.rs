@@ -1,0 +1,284 @@
+//! Samples of journals and processes: the one source of the numbers of
+//! `luc top`, `luc exporter` and `luc status --live`.
+//!
+//! A [`Sampler`] takes [`Reading`]s, which are totals; a [`Snapshot`] is the
+//! difference of two. There are two sources: the tracer, which needs
+//! privileges but not the module, and the module's counters, which anybody may
+//! read. The snapshot has a line about a missing source.
+
+mod reading;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+#[cfg(any(test, feature = "toys"))]
+pub mod toys;
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use luc_bpf::{Attached, Counts, Detail, Means, Settings, Tracer, TracerError};
+use luc_control::Dev;
+use luc_host::journal::{self, Journal};
+use luc_host::{System, kernel, process, sysfs};
+use luc_trace::{Process, Unseen, printable};
+
+use crate::WatchError;
+
+pub use reading::{JournalReading, ModuleReading, ProcessReading, Reading};
+pub use snapshot::{JournalSample, LucSample, ProcessSample, REASONS, Snapshot};
+
+/// The tracer, or why there is none, and what it does not see.
+struct Tracing {
+    tracer: Result<Tracer, TracerError>,
+    /// Number of the tracer: a new one starts to count from 0.
+    generation: u32,
+    /// The file systems that it was attached for, whether it watches them all or not.
+    asked: Vec<Dev>,
+    lacks: Vec<String>,
+    /// Kinds of events that the tracer does not see.
+    unseen: Unseen,
+}
+
+pub struct Sampler {
+    /// The means to watch functions by; any if `None`.
+    means: Option<Means>,
+    /// Whether processes are read, too.
+    processes: bool,
+    begin: Instant,
+    kernel: String,
+    only: Option<Dev>,
+    /// The mount table as last read; while it stays the same, the superblocks
+    /// need no second look.
+    mounts: String,
+    journals: Vec<Journal>,
+    tracing: Tracing,
+    names: BTreeMap<u32, Process>,
+    before: Option<Reading>,
+}
+
+impl Sampler {
+    /// Attaches to every ext4 and ext3 journal that can commit, or to one. Needs tracer or module.
+    pub fn new(
+        only: Option<Dev>,
+        means: Option<Means>,
+        system: &dyn System,
+    ) -> Result<Self, WatchError> {
+        let mut sampler = Self::even_blind(only, means, system)?;
+        if sysfs::loaded(system) {
+            return Ok(sampler);
+        }
+        match std::mem::replace(&mut sampler.tracing.tracer, Err(pretended())) {
+            Ok(tracer) => sampler.tracing.tracer = Ok(tracer),
+            Err(error) => return Err(WatchError::untraceable(error, system)),
+        }
+        Ok(sampler)
+    }
+
+    /// As [`Sampler::new`], but works with neither, for a caller that goes on until there is one.
+    pub fn even_blind(
+        only: Option<Dev>,
+        means: Option<Means>,
+        system: &dyn System,
+    ) -> Result<Self, WatchError> {
+        let mut sampler = Sampler {
+            means,
+            processes: true,
+            begin: Instant::now(),
+            kernel: kernel::release(system).unwrap_or_default(),
+            only,
+            mounts: String::new(),
+            journals: Vec::new(),
+            tracing: Tracing {
+                tracer: Err(pretended()),
+                generation: 0,
+                asked: Vec::new(),
+                lacks: Vec::new(),
+                unseen: Unseen::new(),
+            },
+            names: BTreeMap::new(),
+            before: None,
+        };
+        sampler.look(system)?;
+        sampler.attach(system);
+        Ok(sampler)
+    }
+
+    /// Leaves processes out, for totals of journals only.
+    #[must_use]
+    pub fn without_processes(self) -> Self {
+        Sampler {
+            processes: false,
+            ..self
+        }
+    }
+
+    /// Finds the journals, if the mount table changed.
+    fn look(&mut self, system: &dyn System) -> Result<(), WatchError> {
+        let mounts = system.read("/proc/self/mountinfo")?;
+        if mounts == self.mounts {
+            return Ok(());
+        }
+        let mut journals = journal::journals(system)?;
+        journals.retain(|one| one.obstacle().is_none());
+        journals.retain(|one| self.only.is_none_or(|only| one.device == only));
+        self.mounts = mounts;
+        self.journals = journals;
+        Ok(())
+    }
+
+    fn attach(&mut self, system: &dyn System) {
+        let devices: Vec<Dev> = self.journals.iter().map(|one| one.device).collect();
+        let mut lacks = Vec::new();
+        let tracer = attach(&devices, self.means, system, &mut lacks);
+        let unseen = match &tracer {
+            Ok(tracer) => tracer.attached().unseen(),
+            Err(_) => Unseen::new(),
+        };
+        if let Err(error) = &tracer {
+            lacks.push(format!("nothing is traced: {error}"));
+        }
+        self.tracing = Tracing {
+            tracer,
+            generation: self.tracing.generation + 1,
+            asked: devices,
+            lacks,
+            unseen,
+        };
+    }
+
+    /// Reads the totals at this moment.
+    pub fn read(&mut self, system: &dyn System) -> Result<Reading, WatchError> {
+        self.look(system)?;
+        // An unmounted journal costs nothing; a new one needs another tracer.
+        let new = |one: &Journal| !self.tracing.asked.contains(&one.device);
+        // A refusal stays one; asking again at each mount would be noise.
+        let refused = matches!(self.tracing.tracer, Err(TracerError::Denied { .. }));
+        if !refused && self.journals.iter().any(new) {
+            self.attach(system);
+        }
+        let attached = self.tracing.tracer.as_ref().map(Tracer::attached);
+        let mut reading = Reading {
+            hooks: attached.map_or_else(|_| Attached::default().by_means(), Attached::by_means),
+            at: self.begin.elapsed(),
+            module_version: sysfs::version(system),
+            module_loaded: sysfs::loaded(system),
+            lacks: self.tracing.lacks.clone(),
+            unseen: self.tracing.unseen.clone(),
+            ..Reading::default()
+        };
+        let attached = sysfs::attached(system).unwrap_or_default();
+        for journal in &self.journals {
+            let one = attached.iter().find(|one| one.device == journal.device);
+            reading.journals.push(JournalReading {
+                device: journal.device,
+                name: printable(&journal.name.replace('!', "/")),
+                kind: journal.kind.clone(),
+                mount_points: journal.mount_points.clone(),
+                counts: None,
+                module: one.and_then(|one| ModuleReading::read(system, one)),
+            });
+        }
+        self.read_tracer(system, &mut reading)
+            .map_err(|error| WatchError::untraceable(error, system))?;
+        if !reading.module_loaded {
+            let line = "the module is not loaded: set points, holds and copies are unknown";
+            reading.lacks.push(line.into());
+        }
+        Ok(reading)
+    }
+
+    /// Returns what the tracer has counted for a journal; `None` without a tracer.
+    pub fn counts(&self, device: Dev) -> Option<Counts> {
+        self.tracing.tracer.as_ref().ok()?.counts(device).ok()?
+    }
+
+    fn read_tracer(
+        &mut self,
+        system: &dyn System,
+        reading: &mut Reading,
+    ) -> Result<(), TracerError> {
+        let Ok(tracer) = &self.tracing.tracer else {
+            return Ok(());
+        };
+        reading.generation = Some(self.tracing.generation);
+        reading.lost = Some(tracer.lost()?);
+        for journal in &mut reading.journals {
+            journal.counts = tracer.counts(journal.device)?;
+        }
+        if !self.processes {
+            return Ok(());
+        }
+        let known = self.before.as_ref().map(|before| &before.processes);
+        let mut names = BTreeMap::new();
+        for (pid, counts) in tracer.processes()? {
+            let same = known
+                .and_then(|known| known.get(&pid))
+                .is_some_and(|before| before.counts == counts);
+            // The kernel may have reused the process ID: ask again for each process that did
+            // something.
+            let asked = if same {
+                None
+            } else {
+                process::running(system, pid)
+            };
+            let process = asked.or_else(|| self.names.get(&pid).cloned());
+            let process = process.unwrap_or_else(|| Process {
+                name: "(ended)".into(),
+                cgroup: None,
+            });
+            names.insert(pid, process.clone());
+            reading
+                .processes
+                .insert(pid, ProcessReading { process, counts });
+        }
+        self.names = names;
+        Ok(())
+    }
+
+    /// The events since the last call; at the first call rates are unknown.
+    pub fn sample(&mut self, system: &dyn System) -> Result<Snapshot, WatchError> {
+        let now = self.read(system)?;
+        let snapshot = Snapshot::between(&self.kernel, self.before.as_ref(), &now);
+        self.before = Some(now);
+        Ok(snapshot)
+    }
+}
+
+/// The error for `--sysroot`: a tree of files has no kernel to trace, and the
+/// running kernel is not the one meant.
+fn pretended() -> TracerError {
+    TracerError::Unfit {
+        what: "--sysroot".into(),
+        why: "a tree of files has no kernel to trace".into(),
+    }
+}
+
+fn attach(
+    devices: &[Dev],
+    means: Option<Means>,
+    system: &dyn System,
+    lacks: &mut Vec<String>,
+) -> Result<Tracer, TracerError> {
+    if system.path("/") != std::path::Path::new("/") {
+        return Err(pretended());
+    }
+    let devs: Vec<_> = devices.to_vec();
+    let settings = |devs| {
+        let mut settings = Settings::new(devs, Detail::Sums);
+        settings.means = means.map_or(settings.means, |only| vec![only]);
+        settings
+    };
+    let tracer = match Tracer::attach(&settings(devs.clone())) {
+        Err(TracerError::TooMany { most, .. }) => {
+            lacks.push(format!(
+                "only {most} of {} file systems are traced: those mounted first",
+                devs.len()
+            ));
+            let first = devs.into_iter().take(most).collect();
+            Tracer::attach(&settings(first))?
+        }
+        other => other?,
+    };
+    lacks.extend(tracer.attached().notes());
+    Ok(tracer)
+}

@@ -1,0 +1,279 @@
+//! The sums of the windows of both sides, and their ratios.
+
+use luc_bpf::Counts;
+use luc_guard::{Judge, Measure, Pair, Side, TrialVerdict};
+use luc_stats::{Interval, Prior};
+use serde::Serialize;
+
+use super::meter::Sums;
+
+const CONFIDENCE: f64 = 0.95;
+
+/// Sums over the windows of one side; `None` if something was not seen in one of them.
+#[derive(Clone, Debug)]
+pub struct Half {
+    windows: u64,
+    time_ns: u64,
+    calls: u64,
+    commits: u64,
+    traced: Option<Counts>,
+    writes_delayed: Option<u64>,
+    thread_ns: Option<u64>,
+}
+
+impl Default for Half {
+    fn default() -> Self {
+        Self {
+            windows: 0,
+            time_ns: 0,
+            calls: 0,
+            commits: 0,
+            traced: Some(Counts::default()),
+            writes_delayed: Some(0),
+            thread_ns: Some(0),
+        }
+    }
+}
+
+/// The figures of one side that people compare.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Shown {
+    pub windows: u64,
+    pub time_s: f64,
+    pub sync_calls: u64,
+    pub commits: u64,
+    pub sync_calls_per_s: Option<f64>,
+    pub fsync_mean_ns: Option<u64>,
+    pub fsync_p99_ns: Option<u64>,
+    pub writes_delayed_per_s: Option<f64>,
+    /// CPU time of the journal's thread, per second.
+    pub journal_thread_ns_per_s: Option<f64>,
+}
+
+impl Half {
+    /// Adds a window between two moments.
+    pub fn add(&mut self, time_ns: u64, begin: &Sums, end: &Sums) {
+        let grew = |now: Option<u64>, then: Option<u64>| now?.checked_sub(then?);
+        let plus = |sum: Option<u64>, more: Option<u64>| Some(sum? + more?);
+        self.windows += 1;
+        self.time_ns += time_ns;
+        self.calls += end.calls.saturating_sub(begin.calls);
+        self.commits += end.commits.saturating_sub(begin.commits);
+        let delayed = grew(end.writes_delayed, begin.writes_delayed);
+        self.writes_delayed = plus(self.writes_delayed, delayed);
+        self.thread_ns = plus(self.thread_ns, grew(end.thread_ns, begin.thread_ns));
+        let more = end.traced.as_ref().zip(begin.traced.as_ref());
+        let more = more.map(|(end, begin)| end.since(begin));
+        self.traced = self.traced.take().zip(more).map(|(mut sum, more)| {
+            sum.add(&more);
+            sum
+        });
+    }
+
+    pub fn shown(&self) -> Shown {
+        let seconds = self.time_ns as f64 / 1e9;
+        let per_s = |count: u64| (self.time_ns > 0).then(|| count as f64 / seconds);
+        let traced = self.traced.as_ref();
+        Shown {
+            windows: self.windows,
+            time_s: seconds,
+            sync_calls: self.calls,
+            commits: self.commits,
+            sync_calls_per_s: per_s(self.calls),
+            fsync_mean_ns: traced.and_then(|counts| counts.sync_ns.checked_div(counts.syncs)),
+            fsync_p99_ns: traced.and_then(|counts| counts.sync_hist.quantile_ns(0.99)),
+            writes_delayed_per_s: self.writes_delayed.and_then(per_s),
+            journal_thread_ns_per_s: self.thread_ns.and_then(per_s),
+        }
+    }
+}
+
+/// Ratio of LUC to stock; above 1, LUC is better.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Ratio {
+    pub mean: f64,
+    /// Ends of the 95% confidence interval; `None` for a single pair.
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    pub pairs: usize,
+}
+
+/// Everything so far.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    pub on: Half,
+    pub off: Half,
+    rates: Vec<f64>,
+    latencies: Vec<f64>,
+    judge: Judge,
+    found: Option<(TrialVerdict, u64)>,
+    pub idle_pairs: u64,
+}
+
+impl Tally {
+    pub fn half(&mut self, side: Side) -> &mut Half {
+        match side {
+            Side::On => &mut self.on,
+            Side::Off => &mut self.off,
+        }
+    }
+
+    pub fn hear(&mut self, pair: &Pair) {
+        let Some(rate) = pair.log_ratio(Measure::Rate) else {
+            self.idle_pairs += 1;
+            return;
+        };
+        // A ratio to 0 has no finite logarithm: the judge counts it, but the mean cannot.
+        if rate.is_finite() {
+            self.rates.push(rate.exp());
+            let latency = pair.log_ratio(Measure::Latency).map(f64::exp);
+            self.latencies.extend(latency);
+        }
+        if let luc_guard::Heard::Found(verdict) = self.judge.hear(pair)
+            && self.found.is_none()
+        {
+            self.found = Some((verdict, self.judge.evidence().pairs()));
+        }
+    }
+
+    /// The measure that counts for this load.
+    pub fn measure(&self) -> Measure {
+        self.judge.measure()
+    }
+
+    /// The ratio by that measure.
+    pub fn ratio(&self) -> Option<Ratio> {
+        self.ratio_of(self.measure())
+    }
+
+    pub fn ratio_of(&self, measure: Measure) -> Option<Ratio> {
+        let ratios = match measure {
+            Measure::Rate => &self.rates,
+            Measure::Latency => &self.latencies,
+        };
+        let interval = Interval::of_ratios(ratios, CONFIDENCE, &Prior::NONE)?;
+        Some(Ratio {
+            mean: interval.mean,
+            low: interval.ends.map(|(low, _)| low),
+            high: interval.ends.map(|(_, high)| high),
+            pairs: interval.repeats,
+        })
+    }
+
+    /// The first verdict, and how many pairs it took.
+    pub fn found(&self) -> Option<(TrialVerdict, u64)> {
+        self.found
+    }
+}
+
+pub fn sentence(tally: &Tally) -> String {
+    let Some(ratio) = tally.ratio() else {
+        return "nothing to compare".into();
+    };
+    let what = match tally.measure() {
+        Measure::Rate => "sync calls per second",
+        Measure::Latency => "speed of a sync call",
+    };
+    let pairs = luc_base::words::counted(ratio.pairs as i128, "pair", "pairs");
+    let of = |ends: String| {
+        format!(
+            "{:.2} of stock's {what} (95% confidence interval {ends}, {pairs})",
+            ratio.mean
+        )
+    };
+    let (Some(low), Some(high)) = (ratio.low, ratio.high) else {
+        return format!(
+            "LUC gives {}; one pair proves nothing",
+            of("unknown".into())
+        );
+    };
+    let gives = of(format!("{low:.2} to {high:.2}"));
+    let verdict = match tally.found() {
+        Some((TrialVerdict::Certified, pairs)) => {
+            format!("; at least 0.99 of stock with 99% confidence, after {pairs} pairs")
+        }
+        Some((TrialVerdict::Refuted, pairs)) => {
+            format!("; less than 0.99 of stock with 99% confidence, after {pairs} pairs")
+        }
+        None => String::new(),
+    };
+    if low > 1.0 {
+        format!("LUC helps here: it gives {gives}{verdict}")
+    } else if high < 1.0 {
+        format!("LUC harms here: it gives {gives}{verdict}")
+    } else {
+        format!("no difference is shown: LUC gives {gives}{verdict}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use luc_guard::Window;
+
+    use super::*;
+
+    fn pair(on: u64, off: u64) -> Pair {
+        let window = |calls| Window {
+            time_ns: 1_000_000_000,
+            calls,
+            commits: calls,
+            waited_ns: None,
+        };
+        Pair {
+            on: window(on),
+            off: window(off),
+        }
+    }
+
+    fn after(pairs: impl Iterator<Item = (u64, u64)>) -> Tally {
+        let mut tally = Tally::default();
+        for (on, off) in pairs {
+            tally.hear(&pair(on, off));
+        }
+        tally
+    }
+
+    #[test]
+    fn sentences() {
+        let said = |pairs: Vec<(u64, u64)>| sentence(&after(pairs.into_iter()));
+        assert_eq!(said(vec![(3, 4)]), "nothing to compare");
+        assert_eq!(
+            said(vec![(200, 100)]),
+            "LUC gives 2.00 of stock's sync calls per second (95% confidence interval unknown, 1 pair); one pair proves nothing"
+        );
+        let helps = said((0..30).map(|n| (1760 + n, 1000 + n)).collect());
+        assert_eq!(
+            helps,
+            "LUC helps here: it gives 1.75 of stock's sync calls per second (95% confidence interval 1.75 to 1.75, 30 pairs); at least 0.99 of stock with 99% confidence, after 10 pairs"
+        );
+        let harms = said((0..30).map(|n| (920, 1000 + n)).collect());
+        assert!(
+            harms.starts_with("LUC harms here: it gives 0.91"),
+            "{harms}"
+        );
+        assert!(harms.contains("less than 0.99 of stock with 99% confidence"));
+        let same = said(vec![(1000, 1010), (1010, 1000), (1000, 1000)]);
+        assert!(
+            same.starts_with("no difference is shown: LUC gives 1.00"),
+            "{same}"
+        );
+    }
+
+    #[test]
+    fn what_was_not_seen_is_not_nothing() {
+        let mut half = Half::default();
+        let sums = |calls| Sums {
+            calls,
+            commits: calls,
+            writes_delayed: Some(calls),
+            ..Sums::default()
+        };
+        half.add(2_000_000_000, &sums(10), &sums(30));
+        let shown = half.shown();
+        assert_eq!(shown.sync_calls_per_s, Some(10.0));
+        assert_eq!(shown.writes_delayed_per_s, Some(10.0));
+        assert_eq!((shown.fsync_mean_ns, shown.fsync_p99_ns), (None, None));
+        assert_eq!(shown.journal_thread_ns_per_s, None);
+        assert_eq!(Half::default().shown().sync_calls_per_s, None);
+    }
+}

@@ -1,0 +1,290 @@
+//! `luc doctor`
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueHint;
+use luc_bpf::{Detail, Settings};
+use luc_control::Dev;
+use luc_host::journal;
+use luc_model::diagnosis::{Account, Diagnosis, Facts, Glimpse, Relief};
+use luc_model::diagnosis::{diagnose, glimpse, render, render_glimpse};
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
+
+use super::failed;
+use super::means::ByMeans;
+use luc_cli::Context;
+use luc_cli::exit::{Code, Failure};
+use luc_cli::progress::Bar;
+use luc_cli::recordings::recording;
+use luc_cli::units::counted;
+use luc_cli::verb::{Interrupt, Verb};
+use luc_watch::WatchError;
+use luc_watch::examination::{self, Events, Examined, Examiner};
+
+/// Tell whether journal commits cost time, which kind, and what would help
+///
+/// Watches a file system for a while, with BPF, and changes nothing; LUC's module is not needed.
+/// Attributes the time of syncs and writes to its causes: commits of others (synchronisation
+/// delays), commits that block writers (write delays), the data flush, the device, a journal that
+/// is too small. Shows with numbers which cause dominates, which processes cause it and which
+/// suffer from it, what gain to expect from LUC, and what to type next.
+///
+/// Without BPF it asks LUC's module, if the module is loaded and on (`luc on --observe`), and says
+/// what the module cannot tell.
+///
+/// Exits with 26 if LUC would help or may, with 34 if something else would, with 35 if only a faster
+/// device would, and with 0 if nothing costs time or LUC does already what it can. Ctrl-C ends the
+/// watching early; the verdict covers what was seen until then.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n\
+    \x20 luc doctor /srv/data\n\
+    \x20 luc doctor --seconds 30 /srv/data\n\
+    \x20 luc doctor --from run.luc")]
+pub struct Args {
+    /// A path on the file system, or its block device
+    #[arg(
+        value_name = "PATH|DEVICE",
+        value_hint = ValueHint::AnyPath,
+        conflicts_with_all = ["all", "from"]
+    )]
+    path: Option<PathBuf>,
+    /// All ext4 and ext3 file systems that have a journal and are not read-only
+    #[arg(long, conflicts_with = "from")]
+    all: bool,
+    /// Time to watch; less than 5 s misses commits of the journal's own timer
+    #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: u64,
+    /// Judge a recording of `luc trace record` instead, or - for standard input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    from: Option<PathBuf>,
+    #[command(flatten)]
+    by: ByMeans,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Verb for Args {
+    fn run(&self, context: &mut Context) -> Result<(), Failure> {
+        if self.path.is_none() && !self.all && self.from.is_none() {
+            let why = "name a path or a device, or use --all or --from FILE";
+            return Err(Failure::usage("doctor", why));
+        }
+        let examined = if let Some(file) = &self.from {
+            let trace = recording(file, context)?;
+            examination::recorded(trace, context.system).map_err(failed("doctor"))?
+        } else {
+            self.watched(context)?
+        };
+        let report = Report::of(examined);
+        if self.json {
+            context.print_json(&report)?;
+        } else {
+            report.print(context)?;
+        }
+        report.relieved()
+    }
+
+    fn interrupt(&self) -> Interrupt {
+        Interrupt::Asks
+    }
+}
+
+impl Args {
+    /// Watches the file systems asked for.
+    fn watched(&self, context: &mut Context) -> Result<Examined, Failure> {
+        let system = context.system;
+        let journals = match &self.path {
+            Some(path) => vec![journal::steerable(system, path)?],
+            None => journal::all_steerable(system)?,
+        };
+        let devs = journals.iter().map(|journal| journal.device);
+        let mut settings = Settings::new(devs.collect(), Detail::Spans);
+        settings.means = self.by.means_or(settings.means);
+        let examiner = match Examiner::new(journals, &settings, system) {
+            Ok(examiner) => examiner,
+            Err(error) => {
+                if let Some(hint) = examination::instead(&error, system) {
+                    context.note(hint)?;
+                }
+                return Err(failed("doctor")(WatchError::untraceable(error, system)));
+            }
+        };
+        for lack in &examiner.lacks {
+            context.note(lack)?;
+        }
+        let limit = Duration::from_secs(self.seconds);
+        let bar = Bar::wait("watching", limit);
+        let seen = examiner.watch(limit, &context.stop, system);
+        drop(bar);
+        let mut seen = seen.map_err(failed("doctor"))?;
+        for note in &seen.notes {
+            context.note(note)?;
+        }
+        if let Some(path) = &self.path {
+            for (_, facts) in &mut seen.file_systems {
+                facts.path = Some(path.display().to_string());
+            }
+        }
+        Ok(seen)
+    }
+}
+
+/// The verdicts, from the tracer or from the module.
+#[derive(Serialize)]
+struct Report {
+    schema: u32,
+    /// `tracer` or `module`.
+    source: &'static str,
+    /// Why nothing was traced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    untraced: Option<String>,
+    /// The best of the file systems'.
+    relief: Relief,
+    #[serde(flatten)]
+    gaps: Gaps,
+    file_systems: Vec<Judged>,
+}
+
+/// What the source of a report lacks.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Gaps {
+    Tracer {
+        spans_lost: u64,
+        unseen: Vec<&'static str>,
+        /// Where reading a recording ended early, and why.
+        damage: Option<String>,
+    },
+    Module {
+        /// Records of the module that were lost.
+        lines_lost: u64,
+    },
+}
+
+/// A file system with its verdict.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Judged {
+    #[serde(serialize_with = "with_nulls")]
+    Traced(By<Diagnosis>),
+    Counted(By<Glimpse>),
+}
+
+#[derive(Serialize)]
+struct By<T> {
+    device: String,
+    facts: Facts,
+    #[serde(flatten)]
+    verdict: T,
+}
+
+/// The JSON form, with null for unknown fields.
+fn with_nulls<S: Serializer>(judged: &By<Diagnosis>, to: S) -> Result<S::Ok, S::Error> {
+    let mut value = serde_json::to_value(judged).map_err(S::Error::custom)?;
+    let Diagnosis { unseen, table, .. } = &judged.verdict;
+    super::hide(&mut value["account"], &Account::unknown(unseen));
+    super::hide(&mut value["table"], &table.absent(unseen));
+    value.serialize(to)
+}
+
+impl Judged {
+    fn relief(&self) -> Relief {
+        match self {
+            Self::Traced(by) => by.verdict.relief,
+            Self::Counted(by) => by.verdict.relief,
+        }
+    }
+
+    fn page(&self) -> String {
+        match self {
+            Self::Traced(by) => render(&by.verdict),
+            Self::Counted(by) => render_glimpse(&by.verdict),
+        }
+    }
+}
+
+impl Report {
+    fn of(examined: Examined) -> Self {
+        let judge = |(dev, facts): (Dev, Facts)| {
+            let device = dev.to_string();
+            match &examined.events {
+                Events::Traced(trace) => Judged::Traced(By {
+                    device,
+                    verdict: diagnose(trace, dev, &facts),
+                    facts,
+                }),
+                Events::Counted(record) => {
+                    let counts = record.counts.get(&dev).copied().unwrap_or_default();
+                    Judged::Counted(By {
+                        device,
+                        verdict: glimpse(counts, record.lines.as_deref(), dev, &facts),
+                        facts,
+                    })
+                }
+            }
+        };
+        let file_systems: Vec<Judged> = examined.file_systems.into_iter().map(judge).collect();
+        let reliefs = file_systems.iter().map(Judged::relief);
+        let relief = reliefs.max().unwrap_or_default();
+        let (source, untraced, gaps) = match examined.events {
+            Events::Traced(trace) => {
+                let gaps = Gaps::Tracer {
+                    spans_lost: trace.spans_lost,
+                    unseen: trace.unseen.iter().map(|sight| sight.word()).collect(),
+                    damage: trace.damage,
+                };
+                ("tracer", None, gaps)
+            }
+            Events::Counted(record) => {
+                let lines_lost = record.lines_lost;
+                ("module", Some(record.untraced), Gaps::Module { lines_lost })
+            }
+        };
+        Self {
+            schema: 1,
+            source,
+            untraced,
+            relief,
+            gaps,
+            file_systems,
+        }
+    }
+
+    /// Prints pages, separated by empty lines.
+    fn print(&self, context: &mut Context) -> std::io::Result<()> {
+        let pages: Vec<String> = self.file_systems.iter().map(Judged::page).collect();
+        context.out.write_all(pages.join("\n").as_bytes())?;
+        if let Gaps::Module {
+            lines_lost: lost @ 1..,
+        } = self.gaps
+        {
+            let (one, many) = ("record of the module was", "records of the module were");
+            context.note(format_args!("{} lost", counted(lost, one, many)))?;
+        }
+        Ok(())
+    }
+
+    /// Fails with the exit code of the best relief, which tells scripts what would help.
+    fn relieved(&self) -> Result<(), Failure> {
+        let (code, what) = match self.relief {
+            Relief::None => return Ok(()),
+            Relief::Luc => (Code::LucHelps, "LUC would help or may"),
+            Relief::Other => (Code::OtherHelps, "something other than LUC would help"),
+            Relief::Device => (Code::DeviceBound, "only a faster device would help"),
+        };
+        let of = match self.file_systems.len() {
+            1 => "the file system loses time".into(),
+            all => {
+                let is_such = |one: &&Judged| one.relief() == self.relief;
+                let such = self.file_systems.iter().filter(is_such).count();
+                let lose = if such == 1 { "loses" } else { "lose" };
+                format!("{such} of {all} file systems {lose} time")
+            }
+        };
+        let line = format!("{of}, and {what}; see above");
+        Err(Failure::Coded(code, line))
+    }
+}
