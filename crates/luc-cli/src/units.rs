@@ -41,10 +41,10 @@ pub fn many(count: Option<impl Into<i128>>, one: &str, many: &str) -> String {
 /// Returns `part` of `whole` as `67%`; small shares keep the digits that tell
 /// them from 0. Empty if the whole is 0.
 pub fn share(part: i64, whole: i64) -> String {
-    let Some(ratio) = ratio(part, whole) else {
+    if whole <= 0 {
         return String::new();
-    };
-    let percent = ratio * 100.0;
+    }
+    let percent = part as f64 / whole as f64 * 100.0;
     if part == 0 || percent >= 9.95 {
         format!("{percent:.0}%")
     } else if percent >= 0.995 {
@@ -60,11 +60,6 @@ pub fn rounded(value: f64) -> i64 {
     #[allow(clippy::cast_possible_truncation)] // a cast of a float saturates
     let number = value.round() as i64;
     number
-}
-
-/// Returns `part / whole`; `None` if the whole is 0.
-pub fn ratio(part: i64, whole: i64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 /// Lists mount points, separated by commas.

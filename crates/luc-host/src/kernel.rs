@@ -30,6 +30,12 @@ pub fn capable(system: &dyn System, capability: Capability) -> bool {
         .is_none_or(|mask| mask & (1 << capability as u32) != 0)
 }
 
+/// Identifies the present boot; `None` if it cannot be read.
+pub fn boot_id(system: &dyn System) -> Option<String> {
+    let id = system.read("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_owned())
+}
+
 /// Release of the running kernel, as `uname -r` prints it.
 ///
 /// # Errors

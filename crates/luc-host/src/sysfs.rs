@@ -294,6 +294,13 @@ pub fn knob_word(system: &dyn System, attached: &Attached, name: &str) -> Option
     Some(knob.format(knob_value(system, attached, knob).ok()?))
 }
 
+/// LUC's mode on a file system, empty if it cannot be read; `None` if LUC is off.
+pub fn mode(system: &dyn System, device: Dev) -> Option<String> {
+    let attached = attached(system).unwrap_or_default();
+    let attached = attached.iter().find(|one| one.device == device)?;
+    Some(knob_word(system, attached, "mode").unwrap_or_default())
+}
+
 /// The name of the policy that a file system's knobs amount to.
 pub fn policy(system: &dyn System, attached: &Attached) -> &'static str {
     policy_text(|knob| knob_value(system, attached, knob).ok())

@@ -89,40 +89,23 @@ mod tests {
 
     #[test]
     fn advice_is_for_what_was_lost() {
-        let all = [false, true].map(|ring| {
-            [false, true].map(|returns| {
-                let causes = LossCauses {
-                    ring,
-                    returns,
-                    chosen: true,
-                };
-                causes.advice("--buffer-kib 64")
-            })
-        });
-        for (ring, texts) in all.iter().enumerate() {
-            for (returns, text) in texts.iter().enumerate() {
-                assert_eq!(text.contains("--buffer-kib 64"), ring == 1, "{text}");
-                assert_eq!(
-                    text.contains("without --means kprobe"),
-                    returns == 1,
-                    "{text}"
-                );
-                assert_eq!(
-                    text.contains("wait for the returns"),
-                    returns == 1,
-                    "{text}"
-                );
-            }
+        for (ring, returns) in [(false, false), (false, true), (true, false), (true, true)] {
+            let causes = LossCauses {
+                ring,
+                returns,
+                chosen: true,
+            };
+            let text = causes.advice("--buffer-kib 64");
+            assert_eq!(text.contains("--buffer-kib 64"), ring, "{text}");
+            assert_eq!(text.contains("without --means kprobe"), returns, "{text}");
+            assert_eq!(text.contains("wait for the returns"), returns, "{text}");
         }
         // A user who did not ask for kprobes cannot leave them out.
         let causes = LossCauses {
             returns: true,
             ..LossCauses::default()
         };
-        assert!(
-            causes
-                .advice("")
-                .ends_with("only fewer concurrent threads help")
-        );
+        let text = causes.advice("");
+        assert!(text.ends_with("only fewer concurrent threads help"));
     }
 }

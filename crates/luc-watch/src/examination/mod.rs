@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use luc_base::Stop;
-use luc_bpf::{Settings, Tracer, TracerError};
+use luc_base::words::counted;
+use luc_bpf::{Detail, Means, Settings, Tracer, TracerError};
 use luc_control::Dev;
 use luc_host::journal::{self, Journal};
-use luc_host::sysfs::{self, Attached};
-use luc_host::{System, preconditions, rotation, watching};
+use luc_host::{System, kernel, preconditions, process, rotation, sysfs, watching};
 use luc_model::diagnosis::{Facts, Luc};
 use luc_trace::{Header, Trace};
 
@@ -36,71 +36,82 @@ pub enum Events {
 
 /// An examination that can begin.
 pub struct Examiner {
-    journals: Vec<Journal>,
+    file_systems: Vec<(Dev, Facts)>,
     source: Source,
     /// What the examination has to do without, one line each.
     pub lacks: Vec<String>,
 }
 
 enum Source {
-    Tracer {
-        tracer: Tracer,
-        ring_kib: u32,
-    },
-    Module {
-        attached: Vec<Attached>,
-        untraced: String,
-        records: bool,
-    },
+    Tracer(Box<Tracer>, Settings),
+    /// LUC's module: why nothing is traced, and whether the module's records can be read.
+    Module(String, bool),
+}
+
+/// Why nothing can be examined, and what could be done instead.
+pub struct Refused {
+    pub error: TracerError,
+    pub hint: Option<&'static str>,
 }
 
 impl Examiner {
     /// Prepares to watch these journals, of which the module knows only those with LUC on.
-    ///
-    /// # Errors
-    /// Nothing can be traced, and the module does not help.
     pub fn new(
-        mut journals: Vec<Journal>,
-        settings: &Settings,
+        journals: &[Journal],
+        means: Option<Means>,
         system: &dyn System,
-    ) -> Result<Self, TracerError> {
-        let error = match watching::attach(settings, system) {
+    ) -> Result<Self, Refused> {
+        let mut file_systems = facts(journals, system);
+        let devs = journals.iter().map(|journal| journal.device);
+        let mut settings = Settings::new(devs.collect(), Detail::Spans);
+        settings.means = means.map_or(settings.means, |one| vec![one]);
+        let error = match watching::attach(&settings, system) {
             Ok(tracer) => {
-                let ring_kib = settings.ring_kib;
+                let notes = tracer.attached().notes();
+                for (_, facts) in &mut file_systems {
+                    facts.unseen_why = notes.iter().map(|note| sentence(note)).collect();
+                }
                 return Ok(Self {
-                    journals,
-                    source: Source::Tracer { tracer, ring_kib },
+                    file_systems,
+                    source: Source::Tracer(Box::new(tracer), settings),
                     // A diagnosis lists unseen events itself.
                     lacks: Vec::new(),
                 });
             }
             Err(error) => error,
         };
-        let all = journals.len();
-        let attached = sysfs::attached(system).unwrap_or_default();
-        journals.retain(|one| attached.iter().any(|it| it.device == one.device));
-        if journals.is_empty() || !host_cannot_trace(&error) {
-            return Err(error);
+        // Other errors are about the arguments: the module cannot help there.
+        let host_lacks = matches!(
+            error,
+            TracerError::NoBtf
+                | TracerError::NoBpf
+                | TracerError::Denied { .. }
+                | TracerError::Elsewhere
+                | TracerError::Unfit { .. }
+        );
+        let loadable = file_systems.iter().all(|(_, it)| it.luc_obstacle.is_none());
+        file_systems.retain(|(_, facts)| facts.luc != Some(Luc::Off));
+        if file_systems.is_empty() || !host_lacks {
+            let hint = "without tracing, LUC's module can measure a part of this and changes \
+                        nothing: luc on --observe PATH";
+            let hint = (host_lacks && loadable).then_some(hint);
+            return Err(Refused { error, hint });
         }
         let untraced = error.to_string();
         let mut lacks = vec![format!(
             "the verdict rests only on what LUC's module counts: {untraced}"
         )];
-        let left_out = all - journals.len();
+        let left_out = journals.len() - file_systems.len();
         if left_out > 0 {
-            let left_out = luc_base::words::counted(left_out as u64, "file system", "file systems");
+            let left_out = counted(left_out as u64, "file system", "file systems");
             lacks.push(format!("left out: {left_out} with LUC off"));
         }
         let obstacle = ModuleEvents::obstacle(system);
-        let records = obstacle.is_none();
+        let source = Source::Module(untraced, obstacle.is_none());
         lacks.extend(obstacle.map(|why| format!("only the module's counters are read: {why}")));
         Ok(Self {
-            journals,
-            source: Source::Module {
-                attached,
-                untraced,
-                records,
-            },
+            file_systems,
+            source,
             lacks,
         })
     }
@@ -112,62 +123,38 @@ impl Examiner {
         stop: &Stop,
         system: &dyn System,
     ) -> Result<Examined, WatchError> {
-        // LUC may be switched on or off meanwhile: it matters whether it acted at all.
-        let before = facts(&self.journals, system);
-        let mut known = Facts::default();
+        let mut file_systems = self.file_systems;
         let mut notes = Vec::new();
         let events = match self.source {
-            Source::Tracer { tracer, ring_kib } => {
-                known.unseen_why = sentences(&tracer.attached().notes());
-                let traced = tracer::watch(tracer, ring_kib, limit, stop, system)?;
-                known.watched_ns = Some(traced.watched_ns);
-                notes = traced.notes;
-                Events::Traced(traced.trace)
+            Source::Tracer(mut tracer, settings) => {
+                let traced = tracer::watch(&mut tracer, &settings, limit, stop, &mut notes);
+                let (mut trace, watched_ns) =
+                    traced.map_err(|error| WatchError::untraceable(error, system))?;
+                for (_, facts) in &mut file_systems {
+                    facts.watched_ns = Some(watched_ns);
+                }
+                trace.cgroups = process::cgroups(system);
+                Events::Traced(trace)
             }
-            Source::Module {
-                attached,
-                untraced,
-                records,
-            } => Events::Counted(module::watch(
-                &attached, untraced, records, limit, stop, system,
-            )?),
+            Source::Module(untraced, records) => {
+                let mut attached = sysfs::attached(system).unwrap_or_default();
+                attached.retain(|one| file_systems.iter().any(|(dev, _)| *dev == one.device));
+                let events = records.then(|| ModuleEvents::new(system, module::BUFFER_KIB));
+                let events = events.transpose()?;
+                let record = module::watch(&attached, untraced, events, limit, stop, system)?;
+                Events::Counted(record)
+            }
         };
-        let file_systems = facts(&self.journals, system).into_iter().zip(before);
-        let file_systems = file_systems.map(|((dev, facts), (_, before))| {
-            let facts = Facts {
-                luc: facts.luc.max(before.luc),
-                watched_ns: known.watched_ns,
-                unseen_why: known.unseen_why.clone(),
-                ..facts
-            };
-            (dev, facts)
-        });
+        // LUC may be switched on or off meanwhile: it matters whether it acted at all.
+        for (dev, facts) in &mut file_systems {
+            facts.luc = facts.luc.max(Some(mode(*dev, system)));
+        }
         Ok(Examined {
             events,
-            file_systems: file_systems.collect(),
+            file_systems,
             notes,
         })
     }
-}
-
-/// The way to examine a machine that cannot trace, if LUC's module could be loaded there.
-pub fn instead(error: &TracerError, system: &dyn System) -> Option<&'static str> {
-    (host_cannot_trace(error) && preconditions::obstacle(system).is_none()).then_some(
-        "without tracing, LUC's module can measure a part of this and changes nothing: luc on \
-         --observe PATH",
-    )
-}
-
-/// Other errors are about the arguments: the module cannot help there.
-fn host_cannot_trace(error: &TracerError) -> bool {
-    matches!(
-        error,
-        TracerError::NoBtf
-            | TracerError::NoBpf
-            | TracerError::Denied { .. }
-            | TracerError::Elsewhere
-            | TracerError::Unfit { .. }
-    )
 }
 
 /// The file systems of a recording. This machine's facts about a device number apply only if the
@@ -176,22 +163,16 @@ pub fn recorded(trace: Trace, system: &dyn System) -> Result<Examined, WatchErro
     if trace.spans.is_empty() {
         return module::recorded(trace);
     }
-    let boot = system.read("/proc/sys/kernel/random/boot_id").ok();
-    let boot = boot.as_deref().map(str::trim);
-    let here = boot.is_some() && boot == trace.header.pairs.get("boot").map(String::as_str);
+    let boot = kernel::boot_id(system);
+    let here = boot.is_some() && boot.as_ref() == trace.header.pairs.get("boot");
     let journals = if here {
         journal::journals(system).unwrap_or_default()
     } else {
         Vec::new()
     };
     let known = facts(&journals, system);
-    let unseen_why: Vec<&String> = trace
-        .header
-        .pairs
-        .get(Header::UNSEEN_WHY)
-        .into_iter()
-        .collect();
-    let unseen_why = sentences(&unseen_why);
+    let why = trace.header.pairs.get(Header::UNSEEN_WHY);
+    let unseen_why: Vec<String> = why.into_iter().map(|why| sentence(why)).collect();
     let facts = |dev: Dev| {
         let known = known.iter().find(|(of, _)| *of == dev);
         let known = known.map_or_else(Facts::default, |(_, facts)| facts.clone());
@@ -212,31 +193,19 @@ pub fn recorded(trace: Trace, system: &dyn System) -> Result<Examined, WatchErro
     })
 }
 
-/// Turns notes into sentences.
-fn sentences(notes: &[impl AsRef<str>]) -> Vec<String> {
-    let sentence = |note: &str| {
-        let mut chars = note.chars();
-        let first = chars.next().map(char::to_uppercase);
-        let sentence = first.into_iter().flatten().chain(chars).chain(['.']);
-        sentence.collect()
-    };
-    notes.iter().map(|note| sentence(note.as_ref())).collect()
+/// Turns a note into a sentence.
+fn sentence(note: &str) -> String {
+    let mut chars = note.chars();
+    let first = chars.next().map(char::to_uppercase);
+    let sentence = first.into_iter().flatten().chain(chars).chain(['.']);
+    sentence.collect()
 }
 
 /// What this machine tells about its journals.
 fn facts(journals: &[Journal], system: &dyn System) -> Vec<(Dev, Facts)> {
-    let attached = sysfs::attached(system).unwrap_or_default();
     let luc_obstacle = preconditions::obstacle(system);
     let facts = |journal: &Journal| {
         let point = journal.mount_points.first();
-        let luc = match attached.iter().find(|one| one.device == journal.device) {
-            None => Luc::Off,
-            Some(attached) => match sysfs::knob_word(system, attached, "mode").as_deref() {
-                Some("observe") => Luc::Observing,
-                // A mode that cannot be read may be steering.
-                _ => Luc::Steering,
-            },
-        };
         let facts = Facts {
             path: point.map(|point| point.display().to_string()),
             device: Some(journal.node.clone()),
@@ -244,7 +213,7 @@ fn facts(journals: &[Journal], system: &dyn System) -> Vec<(Dev, Facts)> {
             journal_bytes: journal.journal_bytes,
             block_bytes: journal.block_bytes,
             mount_options: Some(journal.options.clone()),
-            luc: Some(luc),
+            luc: Some(mode(journal.device, system)),
             fast_commit: journal.fast_commit,
             rotational: rotation::turns(system, journal.device),
             luc_obstacle: luc_obstacle.clone(),
@@ -253,4 +222,14 @@ fn facts(journals: &[Journal], system: &dyn System) -> Vec<(Dev, Facts)> {
         (journal.device, facts)
     };
     journals.iter().map(facts).collect()
+}
+
+/// LUC's mode on a file system.
+fn mode(dev: Dev, system: &dyn System) -> Luc {
+    match sysfs::mode(system, dev).as_deref() {
+        None => Luc::Off,
+        Some("observe") => Luc::Observing,
+        // A mode that cannot be read may be steering.
+        Some(_) => Luc::Steering,
+    }
 }

@@ -15,7 +15,7 @@ use crate::WatchError;
 use crate::recording::{ModuleEvents, PAUSE};
 
 /// Size of each processor's buffer for the module's events, KiB.
-const BUFFER_KIB: u32 = 16_384;
+pub(super) const BUFFER_KIB: u32 = 16_384;
 
 type Counters = BTreeMap<&'static str, i64>;
 
@@ -29,11 +29,12 @@ pub struct ModuleRecord {
     pub lines_lost: u64,
 }
 
-/// Watches the file systems that LUC is on for. Reads the module's records if `records`.
+/// Watches the file systems that LUC is on for: their counters, and the module's events if there are
+/// any.
 pub(super) fn watch(
     attached: &[Attached],
     untraced: String,
-    records: bool,
+    events: Option<ModuleEvents>,
     limit: Duration,
     stop: &Stop,
     system: &dyn System,
@@ -41,8 +42,7 @@ pub(super) fn watch(
     let read = || attached.iter().map(|one| counter_values(system, one));
     let before: Vec<Counters> = read().collect();
     let begin = Instant::now();
-    let events = records.then(|| ModuleEvents::new(system, BUFFER_KIB));
-    let (lines, lines_lost) = listen(events.transpose()?, limit, stop)?;
+    let (lines, lines_lost) = listen(events, limit, stop)?;
     let duration_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let counts = attached.iter().zip(before.iter().zip(read()));
     let counts = counts.map(|(one, (before, now))| (one.device, since(before, &now, duration_ns)));

@@ -4,34 +4,25 @@ use std::time::{Duration, Instant};
 
 use luc_base::Stop;
 use luc_base::words::counted;
-use luc_bpf::{Tracer, TracerError};
-use luc_host::{System, process};
+use luc_bpf::{Settings, Tracer, TracerError};
 use luc_trace::{SPAN_BYTES, Span, Trace};
 
+use crate::LossCauses;
 use crate::recording::PAUSE;
 use crate::time::now_ns;
-use crate::{LossCauses, WatchError};
 
 /// Maximum number of spans kept in memory, about 1 GiB of them.
 const SPANS_MAX: usize = 8_000_000;
 
-pub(super) struct Traced {
-    pub trace: Trace,
-    /// Start and end, ns of the tracer's clock.
-    pub watched_ns: (u64, u64),
-    /// What is missing, one line each.
-    pub notes: Vec<String>,
-}
-
-/// Traces into memory until `limit`, an interrupt, or `SPANS_MAX`. `ring_kib` is the size of the
-/// tracer's ring.
+/// Traces into memory until `limit`, an interrupt, or `SPANS_MAX`. Notes what is missing. Returns
+/// the start and end, too, ns of the tracer's clock.
 pub(super) fn watch(
-    mut tracer: Tracer,
-    ring_kib: u32,
+    tracer: &mut Tracer,
+    settings: &Settings,
     limit: Duration,
     stop: &Stop,
-    system: &dyn System,
-) -> Result<Traced, WatchError> {
+    notes: &mut Vec<String>,
+) -> Result<(Trace, (u64, u64)), TracerError> {
     let begin_ns = now_ns();
     let begin = Instant::now();
     let mut spans = Vec::new();
@@ -51,7 +42,6 @@ pub(super) fn watch(
     let watched_ns = (begin_ns, now_ns());
     tracer.detach();
     tracer.poll(|taken| take(taken, &mut spans));
-    let mut notes = Vec::new();
     if spans.len() >= SPANS_MAX {
         notes.push(format!(
             "there were so many events that memory was full after {:.1} s; the verdict covers only \
@@ -61,20 +51,14 @@ pub(super) fn watch(
     }
     let mut trace = Trace::of(spans);
     trace.unseen = tracer.attached().unseen();
-    trace.cgroups = process::cgroups(system);
-    let failed = |error: TracerError| WatchError::untraceable(error, system);
-    trace.spans_lost = tracer.lost().map_err(failed)?.saturating_add(unknown);
+    trace.spans_lost = tracer.lost()?.saturating_add(unknown);
     if trace.spans_lost > 0 {
         let lost = counted(trace.spans_lost, "event was", "events were");
-        let causes = LossCauses::of(&tracer, false);
+        let causes = LossCauses::of(tracer, false);
         // The doctor's own ring has a fixed size, but it can judge a recording as well.
-        let larger_kib = ring_kib.saturating_mul(4);
+        let larger_kib = settings.ring_kib.saturating_mul(4);
         let larger = format!("luc trace record --buffer-kib {larger_kib}, then luc doctor --from");
         notes.push(format!("{lost} lost: {}", causes.advice(&larger)));
     }
-    Ok(Traced {
-        trace,
-        watched_ns,
-        notes,
-    })
+    Ok((trace, watched_ns))
 }

@@ -1,5 +1,6 @@
 //! The head of a recording: the machine, and what cannot be seen on it.
 
+use luc_bpf::{Attached, Means, Tracer};
 use luc_host::{System, journal, kernel, sysfs};
 use luc_trace::{Header, Sight};
 
@@ -10,17 +11,17 @@ pub fn header(sources: &Sources, system: &dyn System) -> Header {
     let mut header = Header::default()
         .with("luc", env!("CARGO_PKG_VERSION"))
         .with("clock", "monotonic");
-    if let Ok(boot) = system.read("/proc/sys/kernel/random/boot_id") {
-        header = header.with("boot", boot.trim());
-    }
-    if let Ok(release) = kernel::release(system) {
-        header = header.with("kernel", &release);
-    }
-    if let Ok(stat) = system.read("/proc/stat") {
-        header = header.with("cpus", &cpus(&stat).to_string());
-    }
-    if let Some(version) = sysfs::version(system) {
-        header = header.with("module", &version);
+    let stat = system.read("/proc/stat");
+    let pairs = [
+        ("boot", kernel::boot_id(system)),
+        ("kernel", kernel::release(system).ok()),
+        ("cpus", stat.ok().map(|stat| cpus(&stat).to_string())),
+        ("module", sysfs::version(system)),
+    ];
+    for (key, value) in pairs {
+        if let Some(value) = value {
+            header = header.with(key, &value);
+        }
     }
     let journals = journal::journals(system).unwrap_or_default();
     for journal in &journals {
@@ -28,16 +29,26 @@ pub fn header(sources: &Sources, system: &dyn System) -> Header {
             header = header.with_mount_point(journal.device, &point.to_string_lossy());
         }
     }
-    if let Some(spans) = &sources.spans {
-        let unseen = Sight::words(&spans.unseen());
+    if let Some(attached) = sources.tracer.as_ref().map(Tracer::attached) {
         header = header
-            .with("tracer", &spans.means())
-            .with(Header::UNSEEN, &unseen);
-        if let Some(why) = spans.unseen_why() {
-            header = header.with(Header::UNSEEN_WHY, &why);
+            .with("tracer", &means(attached))
+            .with(Header::UNSEEN, &Sight::words(&attached.unseen()));
+        let notes = attached.notes();
+        if !notes.is_empty() {
+            header = header.with(Header::UNSEEN_WHY, &notes.join("; "));
         }
     }
     header
+}
+
+/// The means that the tracer uses.
+fn means(attached: &Attached) -> String {
+    let mut means: Vec<_> = attached.hooks.iter().map(|(_, means)| *means).collect();
+    means.extend(attached.sites.iter().map(|_| Means::Kprobe));
+    means.sort_unstable();
+    means.dedup();
+    let names: Vec<_> = means.iter().map(ToString::to_string).collect();
+    names.join(",")
 }
 
 /// Counts the online processors: each has a line of its own, after that of all together.

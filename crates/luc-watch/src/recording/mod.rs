@@ -3,15 +3,16 @@
 mod header;
 mod module_events;
 mod slowest;
-mod tracer_spans;
 mod writer;
 
 use std::io;
 use std::time::Duration;
 
+use luc_bpf::Tracer;
+
+use crate::LossCauses;
 pub use header::header;
 pub use module_events::ModuleEvents;
-pub use tracer_spans::TracerSpans;
 pub use writer::{BUFFER_KIB_MAX, Recorded, RecordingWriter};
 
 /// How often the buffers are emptied: often enough to keep them from filling, seldom enough to
@@ -20,15 +21,15 @@ pub const PAUSE: Duration = Duration::from_millis(100);
 
 /// Where a recording comes from.
 pub struct Sources {
-    pub spans: Option<TracerSpans>,
+    pub tracer: Option<Tracer>,
     pub events: Option<ModuleEvents>,
 }
 
 impl Sources {
     /// Writes what is available.
     pub fn drain(&mut self, writer: &mut RecordingWriter) -> io::Result<()> {
-        if let Some(spans) = &mut self.spans {
-            spans.drain(writer)?;
+        if let Some(tracer) = &mut self.tracer {
+            spans(tracer, writer)?;
         }
         if let Some(events) = &mut self.events {
             events.lines(|line| writer.line(line))?;
@@ -36,10 +37,14 @@ impl Sources {
         writer.flush()
     }
 
-    /// Switches the sources off, and writes the rest and the losses.
-    pub fn finish(self, writer: &mut RecordingWriter) -> io::Result<()> {
-        if let Some(spans) = self.spans {
-            spans.finish(writer)?;
+    /// Switches the sources off, and writes the rest and the losses. `kprobes` tells whether the
+    /// user asked for kprobes.
+    pub fn finish(self, writer: &mut RecordingWriter, kprobes: bool) -> io::Result<()> {
+        if let Some(mut tracer) = self.tracer {
+            tracer.detach();
+            spans(&mut tracer, writer)?;
+            let lost = tracer.lost().map_err(io::Error::other)?;
+            writer.spans_lost(lost, LossCauses::of(&tracer, kprobes))?;
         }
         if let Some(events) = self.events {
             let lost = events.end(|line| writer.line(line))?;
@@ -47,4 +52,15 @@ impl Sources {
         }
         Ok(())
     }
+}
+
+/// Writes the available spans.
+fn spans(tracer: &mut Tracer, writer: &mut RecordingWriter) -> io::Result<()> {
+    let mut result = Ok(());
+    tracer.poll(|spans| {
+        if result.is_ok() {
+            result = writer.spans(spans);
+        }
+    });
+    result
 }

@@ -17,11 +17,7 @@ pub const BUFFER_KIB_MAX: u32 = 1 << 20;
 /// A recording and what it holds so far.
 pub struct RecordingWriter {
     writer: Writer<BufWriter<File>>,
-    totals: Totals,
-    lines_lost: u64,
-    spans_lost: u64,
-    /// Why spans were lost.
-    causes: LossCauses,
+    recorded: Recorded,
     slowest: Slowest,
     /// Numbers of the control groups that tasks were in.
     groups: BTreeSet<u64>,
@@ -31,10 +27,7 @@ impl RecordingWriter {
     pub fn new(file: File, header: &Header) -> io::Result<Self> {
         Ok(RecordingWriter {
             writer: Writer::new(BufWriter::new(file), header)?,
-            totals: Totals::default(),
-            lines_lost: 0,
-            spans_lost: 0,
-            causes: LossCauses::default(),
+            recorded: Recorded::default(),
             slowest: Slowest::default(),
             groups: BTreeSet::new(),
         })
@@ -45,9 +38,9 @@ impl RecordingWriter {
     pub fn line(&mut self, line: &[u8]) -> io::Result<()> {
         let text = String::from_utf8_lossy(line);
         if let Ok(Some(record)) = parse_line(text.trim_end(), 0) {
-            self.totals.event(&record.event);
+            self.recorded.totals.event(&record.event);
             if let Event::Lost { events } = record.event {
-                self.lines_lost += events.unwrap_or(1);
+                self.recorded.lines_lost += events.unwrap_or(1);
             }
         }
         self.writer.raw_line(line)
@@ -55,7 +48,9 @@ impl RecordingWriter {
 
     pub fn spans(&mut self, spans: &[[u8; SPAN_BYTES]]) -> io::Result<()> {
         for span in spans {
-            self.totals.span(u16::from_le_bytes([span[80], span[81]]));
+            self.recorded
+                .totals
+                .span(u16::from_le_bytes([span[80], span[81]]));
             match Span::from_bytes(span) {
                 Some(task) if task.kind == SpanKind::Task => _ = self.groups.insert(task.object),
                 Some(sync) if sync.kind.is_file_sync() => self.slowest.meet(&sync),
@@ -70,20 +65,20 @@ impl RecordingWriter {
         if spans == 0 {
             return Ok(());
         }
-        self.spans_lost += spans;
-        self.causes = causes;
+        self.recorded.spans_lost += spans;
+        self.recorded.causes = causes;
         self.writer.spans_lost(spans)
     }
 
     /// Records what ftrace lost, by processor, beyond the losses that its lines told of.
     pub fn lines_lost(&mut self, losses: &[(u32, u64)]) -> io::Result<()> {
         let all: u64 = losses.iter().map(|(_, lost)| lost).sum();
-        let told = self.lines_lost;
+        let told = self.recorded.lines_lost;
         if let Some(silent) = all.checked_sub(told).filter(|lost| *lost > 0) {
             let cpu = losses.iter().max_by_key(|(_, lost)| *lost);
             self.writer
                 .lost(cpu.map_or(0, |(cpu, _)| *cpu), Some(silent))?;
-            self.lines_lost = all;
+            self.recorded.lines_lost = all;
         }
         Ok(())
     }
@@ -124,20 +119,17 @@ impl RecordingWriter {
 
     pub fn finish(self) -> io::Result<Recorded> {
         self.writer.finish()?;
-        Ok(Recorded {
-            totals: self.totals,
-            lines_lost: self.lines_lost,
-            spans_lost: self.spans_lost,
-            causes: self.causes,
-        })
+        Ok(self.recorded)
     }
 }
 
-/// What a finished recording holds.
+/// What a recording holds.
+#[derive(Default)]
 pub struct Recorded {
     pub totals: Totals,
     lines_lost: u64,
     spans_lost: u64,
+    /// Why spans were lost.
     causes: LossCauses,
 }
 

@@ -63,15 +63,11 @@ impl Sampler {
         means: Option<Means>,
         system: &dyn System,
     ) -> Result<Self, WatchError> {
-        let mut sampler = Self::even_blind(only, means, system)?;
-        if sysfs::loaded(system) {
-            return Ok(sampler);
+        let sampler = Self::even_blind(only, means, system)?;
+        match sampler.tracing.tracer {
+            Err(error) if !sysfs::loaded(system) => Err(WatchError::untraceable(error, system)),
+            _ => Ok(sampler),
         }
-        match std::mem::replace(&mut sampler.tracing.tracer, Err(pretended())) {
-            Ok(tracer) => sampler.tracing.tracer = Ok(tracer),
-            Err(error) => return Err(WatchError::untraceable(error, system)),
-        }
-        Ok(sampler)
     }
 
     /// As [`Sampler::new`], but works with neither, for a caller that goes on until there is one.
@@ -265,7 +261,7 @@ fn attach(
     let devs: Vec<_> = devices.to_vec();
     let settings = |devs| {
         let mut settings = Settings::new(devs, Detail::Sums);
-        settings.means = means.map_or(settings.means, |only| vec![only]);
+        settings.means = means.map_or(settings.means, |one| vec![one]);
         settings
     };
     let tracer = match Tracer::attach(&settings(devs.clone())) {

@@ -8,7 +8,7 @@ use luc_host::System;
 use luc_host::sysfs::{self, Attached};
 use serde::Serialize;
 
-use super::trial_files::{self, Content};
+use super::trial_files;
 use crate::time::now;
 
 /// The state of LUC under a guard.
@@ -40,14 +40,7 @@ pub struct GuardFindings {
 impl GuardFindings {
     /// Reads them; `None` if no guard has watched the file system since LUC was switched on.
     pub fn read(system: &dyn System, attached: &Attached) -> Option<Self> {
-        let notes = trial_files::read(system, &attached.name, trial_files::GUARD)?;
-        if notes.device != attached.device.to_string() {
-            return None;
-        }
-        let runs = trial_files::is_live(system, &notes);
-        let Content::Guard(saved) = notes.of else {
-            return None;
-        };
+        let (saved, runs) = trial_files::guarded(system, attached)?;
         let commits = sysfs::counter_value(system, attached, luc_control::counter("commits")?)?;
         // Fewer commits than noted: LUC was switched off and on again.
         let same = u64::try_from(commits).is_ok_and(|commits| saved.commits <= commits);

@@ -135,12 +135,7 @@ impl<'a> GuardedFileSystem<'a> {
         // During a trial the mode would tell nothing.
         let turn = Claim::take(system, &attached, verb, Purpose::Switch)?;
         put_back_killed(system, &attached, &turn)?;
-        let noted = trial_files::read(system, &attached.name, trial_files::GUARD);
-        let noted = noted.filter(|noted| noted.device == attached.device.to_string());
-        let saved = noted.and_then(|noted| match noted.of {
-            Content::Guard(saved) => Some(*saved),
-            Content::Try(_) => None,
-        });
+        let saved = trial_files::guarded(system, &attached).map(|(saved, _)| saved);
         let resumed = saved.is_some();
         let (mut subject, lacks) = HostSubject::new(system, attached)?;
         let keeper = Keeper::new(&mut subject, Lengths::default(), seed(), now(), saved);

@@ -69,9 +69,7 @@ impl<'a> HostSubject<'a> {
     }
 
     fn is_there(&self) -> bool {
-        let file = format!("{}/{}/device", sysfs::ROOT, self.attached.name);
-        let device = self.system.read(&file).ok();
-        device.is_some_and(|text| text.trim() == self.attached.device.to_string())
+        sysfs::attached(self.system).is_ok_and(|all| all.contains(&self.attached))
     }
 
     fn value(&self, knob: &Knob) -> Result<String, Trouble> {
@@ -84,7 +82,11 @@ impl<'a> HostSubject<'a> {
 impl Subject for HostSubject<'_> {
     fn totals(&mut self) -> Result<Totals, Trouble> {
         let sums = self.sums().ok_or(Trouble::Gone)?;
-        Ok(sums.totals())
+        Ok(Totals {
+            calls: sums.calls,
+            commits: sums.commits,
+            waited_ns: sums.traced.map(|counts| counts.sync_ns),
+        })
     }
 
     fn side(&mut self) -> Result<Side, Trouble> {

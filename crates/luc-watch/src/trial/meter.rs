@@ -5,10 +5,8 @@
 //! both modes alike.
 
 use luc_bpf::Counts;
-use luc_control::Dev;
-use luc_guard::Totals;
-use luc_host::System;
 use luc_host::sysfs::{self, Attached};
+use luc_host::{System, journal};
 
 use crate::WatchError;
 use crate::sample::Sampler;
@@ -24,20 +22,9 @@ pub struct Sums {
     pub thread_ns: Option<u64>,
 }
 
-impl Sums {
-    pub fn totals(&self) -> Totals {
-        Totals {
-            calls: self.calls,
-            commits: self.commits,
-            waited_ns: self.traced.as_ref().map(|counts| counts.sync_ns),
-        }
-    }
-}
-
 pub struct Meter {
     sampler: Sampler,
-    device: Dev,
-    name: String,
+    attached: Attached,
 }
 
 impl Meter {
@@ -51,8 +38,7 @@ impl Meter {
         let lacks = sampler.read(system)?.lacks;
         let meter = Self {
             sampler,
-            device: attached.device,
-            name: attached.name.clone(),
+            attached: attached.clone(),
         };
         Ok((meter, lacks))
     }
@@ -60,7 +46,7 @@ impl Meter {
     /// Reads the totals at this moment; `None` if LUC is off.
     pub fn read(&self, system: &dyn System) -> Option<Sums> {
         let commits = self.counter(system, "commits")?;
-        let traced = self.sampler.counts(self.device);
+        let traced = self.sampler.counts(self.attached.device);
         let calls = if let Some(counts) = &traced {
             counts.syncs
         } else {
@@ -77,18 +63,13 @@ impl Meter {
     }
 
     fn counter(&self, system: &dyn System, name: &str) -> Option<u64> {
-        let attached = Attached {
-            name: self.name.clone(),
-            device: self.device,
-        };
-        let value = sysfs::counter_value(system, &attached, luc_control::counter(name)?)?;
+        let value = sysfs::counter_value(system, &self.attached, luc_control::counter(name)?)?;
         u64::try_from(value).ok()
     }
 
     /// Reads how long the journal's thread ran, ns: the first number of `schedstat`.
     fn thread_ns(&self, system: &dyn System) -> Option<u64> {
-        let task = system.read(&format!("/sys/fs/ext4/{}/journal_task", self.name));
-        let task: u32 = task.ok()?.trim().parse().ok()?;
+        let task = journal::thread(system, &self.attached.name)?;
         let stat = system.read(&format!("/proc/{task}/schedstat")).ok()?;
         stat.split_whitespace().next()?.parse().ok()
     }

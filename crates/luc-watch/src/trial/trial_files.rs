@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use luc_guard::Saved;
 use luc_host::sysfs::Attached;
-use luc_host::{HostError, System, plain};
+use luc_host::{HostError, System, kernel, plain};
 use serde::{Deserialize, Serialize};
 
 /// Folder of these files.
@@ -21,7 +21,6 @@ pub const DIR: &str = "/run/luc";
 pub const TRY: &str = "try.json";
 pub const GUARD: &str = "guard.json";
 const SCHEMA: &str = "luc-notes/1";
-const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
 /// A process's notes about a file system.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,15 +63,6 @@ pub enum Purpose {
     Switch,
 }
 
-impl Purpose {
-    fn ending(self) -> &'static str {
-        match self {
-            Self::Guard => "guard.lock",
-            Self::Switch => "lock",
-        }
-    }
-}
-
 /// A lock on a file system, held until dropped.
 #[derive(Debug)]
 pub struct Claim {
@@ -81,11 +71,6 @@ pub struct Claim {
     pub was_others: bool,
     name: String,
     device: String,
-}
-
-fn boot(system: &dyn System) -> String {
-    let id = system.read(BOOT).unwrap_or_default();
-    id.trim().to_owned()
 }
 
 fn file(system: &dyn System, name: &str, ending: &str) -> PathBuf {
@@ -103,7 +88,11 @@ impl Claim {
         verb: &str,
         purpose: Purpose,
     ) -> Result<Self, HostError> {
-        let path = file(system, &attached.name, purpose.ending());
+        let ending = match purpose {
+            Purpose::Guard => "guard.lock",
+            Purpose::Switch => "lock",
+        };
+        let path = file(system, &attached.name, ending);
         let cannot = |error: &io::Error| {
             HostError::Unexpected(format!(
                 "cannot lock {}: {}; nothing was changed",
@@ -152,7 +141,7 @@ impl Claim {
         let path = file(system, &self.name, ending);
         let notes = Notes {
             schema: SCHEMA.to_owned(),
-            boot: boot(system),
+            boot: kernel::boot_id(system).unwrap_or_default(),
             name: self.name.clone(),
             device: self.device.clone(),
             pid: std::process::id(),
@@ -190,12 +179,19 @@ fn taken(name: &str, owner: &str, purpose: Purpose) -> HostError {
 pub fn read(system: &dyn System, name: &str, ending: &str) -> Option<Notes> {
     let text = fs::read_to_string(file(system, name, ending)).ok()?;
     let notes: Notes = serde_json::from_str(&text).ok()?;
-    (notes.schema == SCHEMA && notes.boot == boot(system)).then_some(notes)
+    let boot = kernel::boot_id(system).unwrap_or_default();
+    (notes.schema == SCHEMA && notes.boot == boot).then_some(notes)
 }
 
-/// Tells whether the process that wrote the notes still runs.
-pub fn is_live(system: &dyn System, notes: &Notes) -> bool {
-    system.exists(&format!("/proc/{}", notes.pid))
+/// Reads what a guard saved about a file system, and whether that guard still runs.
+pub fn guarded(system: &dyn System, attached: &Attached) -> Option<(Saved, bool)> {
+    let notes = read(system, &attached.name, GUARD)?;
+    match notes.of {
+        Content::Guard(saved) if notes.device == attached.device.to_string() => {
+            Some((*saved, system.exists(&format!("/proc/{}", notes.pid))))
+        }
+        _ => None,
+    }
 }
 
 /// File systems with notes of a trial.

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueHint;
-use luc_bpf::{Detail, Settings};
 use luc_control::Dev;
 use luc_host::journal;
 use luc_model::diagnosis::{Account, Diagnosis, Facts, Glimpse, Relief};
@@ -21,7 +20,7 @@ use luc_cli::recordings::recording;
 use luc_cli::units::counted;
 use luc_cli::verb::{Interrupt, Verb};
 use luc_watch::WatchError;
-use luc_watch::examination::{self, Events, Examined, Examiner};
+use luc_watch::examination::{self, Events, Examined, Examiner, Refused};
 
 /// Tell whether journal commits cost time, which kind, and what would help
 ///
@@ -100,13 +99,10 @@ impl Args {
             Some(path) => vec![journal::steerable(system, path)?],
             None => journal::all_steerable(system)?,
         };
-        let devs = journals.iter().map(|journal| journal.device);
-        let mut settings = Settings::new(devs.collect(), Detail::Spans);
-        settings.means = self.by.means_or(settings.means);
-        let examiner = match Examiner::new(journals, &settings, system) {
+        let examiner = match Examiner::new(&journals, self.by.chosen(), system) {
             Ok(examiner) => examiner,
-            Err(error) => {
-                if let Some(hint) = examination::instead(&error, system) {
+            Err(Refused { error, hint }) => {
+                if let Some(hint) = hint {
                     context.note(hint)?;
                 }
                 return Err(failed("doctor")(WatchError::untraceable(error, system)));
@@ -169,7 +165,7 @@ enum Gaps {
 #[serde(untagged)]
 enum Judged {
     #[serde(serialize_with = "with_nulls")]
-    Traced(By<Diagnosis>),
+    Traced(By<Box<Diagnosis>>),
     Counted(By<Glimpse>),
 }
 
@@ -182,9 +178,9 @@ struct By<T> {
 }
 
 /// The JSON form, with null for unknown fields.
-fn with_nulls<S: Serializer>(judged: &By<Diagnosis>, to: S) -> Result<S::Ok, S::Error> {
+fn with_nulls<S: Serializer>(judged: &By<Box<Diagnosis>>, to: S) -> Result<S::Ok, S::Error> {
     let mut value = serde_json::to_value(judged).map_err(S::Error::custom)?;
-    let Diagnosis { unseen, table, .. } = &judged.verdict;
+    let Diagnosis { unseen, table, .. } = &*judged.verdict;
     super::hide(&mut value["account"], &Account::unknown(unseen));
     super::hide(&mut value["table"], &table.absent(unseen));
     value.serialize(to)
@@ -213,7 +209,7 @@ impl Report {
             match &examined.events {
                 Events::Traced(trace) => Judged::Traced(By {
                     device,
-                    verdict: diagnose(trace, dev, &facts),
+                    verdict: Box::new(diagnose(trace, dev, &facts)),
                     facts,
                 }),
                 Events::Counted(record) => {

@@ -32,8 +32,8 @@ impl ByMeans {
         self.means.map(Into::into)
     }
 
-    /// The means that was asked for, or all of these.
-    pub fn means_or(self, all: Vec<luc_bpf::Means>) -> Vec<luc_bpf::Means> {
-        self.chosen().map_or(all, |only| vec![only])
+    /// Tells whether kprobes were asked for.
+    pub fn kprobes(self) -> bool {
+        self.means == Some(Means::Kprobe)
     }
 }

@@ -70,7 +70,7 @@ impl Verb for Args {
         let time = begin.elapsed();
         let lost = tracer.lost().map_err(failed_to_trace)?;
         // Counting needs no ring.
-        let causes = LossCauses::of(&tracer, self.watch.kprobes());
+        let causes = LossCauses::of(&tracer, self.watch.by.kprobes());
         let answers = answers(&tracer, time, system).map_err(failed_to_trace)?;
         let processes = tracer.processes().map_err(failed_to_trace)?;
         drop(tracer);

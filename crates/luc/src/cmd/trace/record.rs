@@ -13,9 +13,7 @@ use luc_cli::exit::Failure;
 use luc_cli::units::count;
 use luc_cli::verb::{Interrupt, Verb};
 use luc_watch::WatchError;
-use luc_watch::recording::{
-    BUFFER_KIB_MAX, ModuleEvents, PAUSE, RecordingWriter, Sources, TracerSpans, header,
-};
+use luc_watch::recording::{BUFFER_KIB_MAX, ModuleEvents, PAUSE, RecordingWriter, Sources, header};
 
 /// Where a recording comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -73,7 +71,7 @@ impl Verb for Args {
             writer.files(system)
         })?;
         sources
-            .finish(&mut writer)
+            .finish(&mut writer, self.watch.by.kprobes())
             .and_then(|()| writer.files(system))
             .and_then(|()| writer.cgroups(&process::cgroups(context.system)))
             .map_err(|error| failed(&shown, &error))?;
@@ -104,22 +102,18 @@ fn sources(args: &Args, context: &mut Context) -> Result<Sources, Failure> {
         }
     };
     if args.from == Origin::Module {
-        return Ok(Sources {
-            spans: None,
-            events,
-        });
+        let tracer = None;
+        return Ok(Sources { tracer, events });
     }
-    let spans = match attach(&args.watch, Detail::Spans, args.buffer_kib, context)? {
-        Ok(tracer) => Some(TracerSpans::new(tracer, args.watch.kprobes())),
+    let tracer = match attach(&args.watch, Detail::Spans, args.buffer_kib, context)? {
+        Ok(tracer) => Some(tracer),
         Err(error) if events.is_some() && args.from == Origin::Both => {
             context.note(format_args!(
                 "only the module's events are recorded: {error}"
             ))?;
             None
         }
-        Err(error) => {
-            return Err(failed(WatchError::untraceable(error, system)));
-        }
+        Err(error) => return Err(failed(WatchError::untraceable(error, system))),
     };
-    Ok(Sources { spans, events })
+    Ok(Sources { tracer, events })
 }

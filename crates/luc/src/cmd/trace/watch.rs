@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueHint;
-use luc_bpf::{Detail, Means, Settings, Tracer, TracerError};
+use luc_bpf::{Detail, Settings, Tracer, TracerError};
 use luc_host::{journal, watching};
 
 use crate::cmd::means::ByMeans;
@@ -27,13 +27,6 @@ pub struct Watch {
     pub by: ByMeans,
 }
 
-impl Watch {
-    /// Tells whether kprobes were asked for.
-    pub fn kprobes(&self) -> bool {
-        self.by.chosen() == Some(Means::Kprobe)
-    }
-}
-
 /// Attaches the tracer to what was asked for, and notes what it cannot see. The inner error is the
 /// tracer's: the caller may have another source.
 pub fn attach(
@@ -47,7 +40,7 @@ pub fn attach(
     settings.processes.clone_from(&watch.processes);
     settings.cgroups.clone_from(&watch.cgroups);
     settings.ring_kib = ring_kib;
-    settings.means = watch.by.means_or(settings.means);
+    settings.means = watch.by.chosen().map_or(settings.means, |one| vec![one]);
     let tracer = watching::attach(&settings, context.system);
     for note in tracer.iter().flat_map(|tracer| tracer.attached().notes()) {
         context.note(note)?;
