@@ -16,8 +16,8 @@ pub enum WatchError {
     #[error("trace recording: {0}")]
     Tracer(TracerError),
     /// A recording, or a source of it, cannot be read or written.
-    #[error("trace {what}: {why}")]
-    Recording { what: String, why: String },
+    #[error("{0}")]
+    Recording(String),
     /// An interrupt came before the command, so it was not started.
     #[error("interrupted: the command was not started")]
     Interrupted,
@@ -50,10 +50,12 @@ impl WatchError {
         if error.kind() == io::ErrorKind::PermissionDenied {
             return sysfs::denied("record a trace").into();
         }
-        Self::Recording {
-            what: what.to_string(),
-            why: plain(error),
-        }
+        Self::trace(what, plain(error))
+    }
+
+    /// The failure to read or record a trace.
+    pub fn trace(what: impl Display, why: impl Display) -> Self {
+        Self::Recording(format!("trace {what}: {why}"))
     }
 }
 

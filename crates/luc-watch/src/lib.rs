@@ -2,8 +2,8 @@
 //!
 //! The verbs of `luc` parse arguments and print; this crate acts in between. It reads the machine
 //! through `luc_host` and the tracer, leaves decisions to the pure crates (`luc_model` judges,
-//! `luc_guard` tries, `luc_service` keeps), and returns values, lines, or a [`WatchError`]. It knows
-//! no argument, no output stream and no exit code. [`sample`] takes the numbers of `luc top`,
+//! `luc_guard` tries, `luc_service` keeps), and returns values, lines, or a [`WatchError`]. It
+//! knows no argument, no output stream and no exit code. [`sample`] takes the numbers of `luc top`,
 //! [`recording`] writes `luc trace record`, [`examination`] gathers what `luc doctor` judges,
 //! [`trial`] is LUC against stock, [`status`] and [`mounted`] are the state of file systems.
 

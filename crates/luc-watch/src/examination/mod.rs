@@ -127,9 +127,9 @@ impl Examiner {
         let mut notes = Vec::new();
         let events = match self.source {
             Source::Tracer(mut tracer, settings) => {
-                let traced = tracer::watch(&mut tracer, &settings, limit, stop, &mut notes);
+                let seen = tracer::watch(&mut tracer, &settings, limit, stop, &mut notes);
                 let (mut trace, watched_ns) =
-                    traced.map_err(|error| WatchError::untraceable(error, system))?;
+                    seen.map_err(|error| WatchError::untraceable(error, system))?;
                 for (_, facts) in &mut file_systems {
                     facts.watched_ns = Some(watched_ns);
                 }

@@ -29,7 +29,7 @@ pub struct ModuleRecord {
     pub lines_lost: u64,
 }
 
-/// Watches the file systems that LUC is on for: their counters, and the module's events if there are
+/// Watches file systems that LUC is on for: their counters, and the module's events if there are
 /// any.
 pub(super) fn watch(
     attached: &[Attached],
@@ -66,10 +66,8 @@ pub(super) fn recorded(trace: Trace) -> Result<Examined, WatchError> {
     let count = |dev| (dev, ModuleCounts::of(&trace.lines, dev));
     let counts: BTreeMap<Dev, ModuleCounts> = devs.into_iter().map(count).collect();
     if counts.is_empty() {
-        return Err(WatchError::Recording {
-            what: "the recording".into(),
-            why: "holds neither a span nor a decision".into(),
-        });
+        let why = "holds neither a span nor a decision";
+        return Err(WatchError::trace("the recording", why));
     }
     Ok(Examined {
         file_systems: counts.keys().map(|dev| (*dev, Facts::default())).collect(),

@@ -29,10 +29,10 @@ impl ModuleEvents {
             return None;
         }
         Some(if kernel::capable(system, kernel::Capability::SysAdmin) {
-            WatchError::Recording {
-                what: "recording".into(),
-                why: "tracefs is not mounted; mount -t tracefs tracefs /sys/kernel/tracing".into(),
-            }
+            WatchError::trace(
+                "recording",
+                "tracefs is not mounted; mount -t tracefs tracefs /sys/kernel/tracing",
+            )
         } else {
             sysfs::denied("record a trace").into()
         })

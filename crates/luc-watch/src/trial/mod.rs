@@ -1,10 +1,10 @@
 //! LUC against stock on a file system that is in use, for `luc try` and `luc guard`.
 //!
 //! `luc_guard` decides when to switch and what pairs show. This module has what it acts on:
-//! [`HostSubject`], the module's files of a file system, with the counts there; [`trial_files`], the
+//! [`HostSubject`], the module's files of a file system, with the counts there; [`trial_files`],
 //! files below `/run/luc` from which the next command can restore LUC after a crash; [`recovery`],
-//! LUC's state before `luc try`, and its return; [`GuardedFileSystems`], those that a process guards;
-//! [`GuardFindings`], a guard's notes as other commands show them.
+//! LUC's state before `luc try`, and its return; [`GuardedFileSystems`], those that a process
+//! guards; [`GuardFindings`], a guard's notes as other commands show them.
 
 mod guard_findings;
 mod guarded;

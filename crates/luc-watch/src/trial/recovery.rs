@@ -1,7 +1,8 @@
 //! LUC's state before `luc try`, and how it is restored, whatever ends the trial.
 //!
-//! [`RestoreOnDrop`] restores it when dropped. If a signal ends the process, [`put_back_at_once`] does;
-//! after `kill -9`, the next command that calls [`recover`]. Changes made by hand meanwhile stay.
+//! [`RestoreOnDrop`] restores it when dropped. If a signal ends the process, [`put_back_at_once`]
+//! does; after `kill -9`, the next command that calls [`recover`]. Changes made by hand meanwhile
+//! stay.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -108,16 +109,34 @@ pub struct RestoreOnDrop<'a> {
 }
 
 impl<'a> RestoreOnDrop<'a> {
-    /// Saves LUC's state, before anything is changed.
+    /// Saves LUC's state, then switches LUC on and sets these knobs, if necessary.
     ///
     /// # Errors
-    /// If the state cannot be saved: nothing was changed.
-    fn new(
+    /// If the state cannot be saved, in which case nothing was changed, or something refuses.
+    pub fn begin(
         system: &'a dyn System,
         claim: Claim,
         attached: &Attached,
-        before: StateBefore,
+        settings: &[(&'static Knob, i64)],
     ) -> Result<Self, HostError> {
+        let on = sysfs::attached(system)?.contains(attached);
+        let mut knobs = BTreeMap::new();
+        for (knob, value) in settings.iter().filter(|_| on) {
+            let was = sysfs::knob_value(system, attached, knob)?;
+            let change = (knob.format(was), knob.format(*value));
+            knobs.insert(knob.name.to_owned(), change);
+        }
+        let mode = if on {
+            sysfs::knob_word(system, attached, MODE)
+        } else {
+            Some("steer".into())
+        };
+        let before = StateBefore {
+            on,
+            loaded: sysfs::loaded(system),
+            knobs,
+            mode,
+        };
         let noted = claim.note(system, Content::Try(before.clone()));
         noted.map_err(|why| {
             HostError::Unexpected(format!(
@@ -130,7 +149,18 @@ impl<'a> RestoreOnDrop<'a> {
             attached: attached.clone(),
             before,
         });
-        Ok(Self { system })
+        // From here on it is restored when dropped.
+        let begun = Self { system };
+        module::ensure_loaded(system, None)?;
+        if on {
+            for (knob, value) in settings {
+                sysfs::set_knob(system, &attached.name, attached, knob, *value)?;
+            }
+        } else {
+            let name = attached.name.replace('!', "/");
+            sysfs::attach(system, &name, attached.device, settings)?;
+        }
+        Ok(begun)
     }
 
     /// Tells whether the mode is no longer the one that the trial found or set.
@@ -174,8 +204,8 @@ impl Drop for RestoreOnDrop<'_> {
     }
 }
 
-/// Claims the file system for a trial, once a guard has ended its pair. Calls `waits` before it waits
-/// for that.
+/// Claims the file system for a trial, once a guard has ended its pair. Calls `waits` before it
+/// waits for that.
 pub fn take_turn(
     system: &dyn System,
     attached: &Attached,
@@ -196,40 +226,6 @@ pub fn take_turn(
             taken => return taken,
         }
     }
-}
-
-/// Saves LUC's state, then switches LUC on and sets these knobs, if necessary.
-pub fn begin<'a>(
-    system: &'a dyn System,
-    claim: Claim,
-    attached: &Attached,
-    settings: &[(&'static Knob, i64)],
-) -> Result<RestoreOnDrop<'a>, HostError> {
-    let on = sysfs::attached(system)?.contains(attached);
-    let word = |name: &str| sysfs::knob_word(system, attached, name);
-    let mut knobs = BTreeMap::new();
-    for (knob, value) in settings.iter().filter(|_| on) {
-        let was = sysfs::knob_value(system, attached, knob)?;
-        let change = (knob.format(was), knob.format(*value));
-        knobs.insert(knob.name.to_owned(), change);
-    }
-    let before = StateBefore {
-        on,
-        loaded: sysfs::loaded(system),
-        knobs,
-        mode: if on { word(MODE) } else { Some("steer".into()) },
-    };
-    let held = RestoreOnDrop::new(system, claim, attached, before)?;
-    module::ensure_loaded(system, None)?;
-    if on {
-        for (knob, value) in settings {
-            sysfs::set_knob(system, &attached.name, attached, knob, *value)?;
-        }
-    } else {
-        let name = attached.name.replace('!', "/");
-        sysfs::attach(system, &name, attached.device, settings)?;
-    }
-    Ok(held)
 }
 
 /// Restores LUC's state when a signal ends the process.

@@ -165,20 +165,20 @@ enum Gaps {
 #[serde(untagged)]
 enum Judged {
     #[serde(serialize_with = "with_nulls")]
-    Traced(By<Box<Diagnosis>>),
-    Counted(By<Glimpse>),
+    Traced(WithFacts<Diagnosis>),
+    Counted(WithFacts<Glimpse>),
 }
 
 #[derive(Serialize)]
-struct By<T> {
+struct WithFacts<T> {
     device: String,
     facts: Facts,
     #[serde(flatten)]
-    verdict: T,
+    verdict: Box<T>,
 }
 
 /// The JSON form, with null for unknown fields.
-fn with_nulls<S: Serializer>(judged: &By<Box<Diagnosis>>, to: S) -> Result<S::Ok, S::Error> {
+fn with_nulls<S: Serializer>(judged: &WithFacts<Diagnosis>, to: S) -> Result<S::Ok, S::Error> {
     let mut value = serde_json::to_value(judged).map_err(S::Error::custom)?;
     let Diagnosis { unseen, table, .. } = &*judged.verdict;
     super::hide(&mut value["account"], &Account::unknown(unseen));
@@ -189,15 +189,15 @@ fn with_nulls<S: Serializer>(judged: &By<Box<Diagnosis>>, to: S) -> Result<S::Ok
 impl Judged {
     fn relief(&self) -> Relief {
         match self {
-            Self::Traced(by) => by.verdict.relief,
-            Self::Counted(by) => by.verdict.relief,
+            Self::Traced(it) => it.verdict.relief,
+            Self::Counted(it) => it.verdict.relief,
         }
     }
 
     fn page(&self) -> String {
         match self {
-            Self::Traced(by) => render(&by.verdict),
-            Self::Counted(by) => render_glimpse(&by.verdict),
+            Self::Traced(it) => render(&it.verdict),
+            Self::Counted(it) => render_glimpse(&it.verdict),
         }
     }
 }
@@ -207,16 +207,17 @@ impl Report {
         let judge = |(dev, facts): (Dev, Facts)| {
             let device = dev.to_string();
             match &examined.events {
-                Events::Traced(trace) => Judged::Traced(By {
+                Events::Traced(trace) => Judged::Traced(WithFacts {
                     device,
                     verdict: Box::new(diagnose(trace, dev, &facts)),
                     facts,
                 }),
                 Events::Counted(record) => {
                     let counts = record.counts.get(&dev).copied().unwrap_or_default();
-                    Judged::Counted(By {
+                    let verdict = glimpse(counts, record.lines.as_deref(), dev, &facts);
+                    Judged::Counted(WithFacts {
                         device,
-                        verdict: glimpse(counts, record.lines.as_deref(), dev, &facts),
+                        verdict: Box::new(verdict),
                         facts,
                     })
                 }

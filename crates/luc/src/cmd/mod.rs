@@ -132,7 +132,7 @@ fn failed(verb: &str) -> impl Fn(WatchError) -> Failure + Copy {
         WatchError::Tracer(
             error @ (TracerError::NoCgroup { .. } | TracerError::TooMany { .. }),
         ) => Failure::usage(verb, error),
-        WatchError::Tracer(_) | WatchError::Recording { .. } => Failure::coded(Code::Trace, error),
+        WatchError::Tracer(_) | WatchError::Recording(_) => Failure::coded(Code::Trace, error),
         WatchError::Interrupted => Failure::coded(Code::Interrupted, error),
         WatchError::Command { command, why } => Failure::Command {
             command,

@@ -118,19 +118,13 @@ fn tell(
     context: &mut Context,
 ) -> Result<(), Failure> {
     let mut file;
-    let mut to = Context {
-        system: context.system,
-        out: match &args.output {
-            None => &mut *context.out,
-            Some(path) => {
-                let shown = path.display().to_string();
-                let made = File::create(path).map_err(|error| failed(shown, &error))?;
-                file = BufWriter::new(made);
-                &mut file
-            }
-        },
-        err: &mut *context.err,
-        stop: context.stop.clone(),
+    let out: &mut dyn Write = match &args.output {
+        None => &mut *context.out,
+        Some(path) => {
+            let made = File::create(path).map_err(|error| failed(path.display(), &error))?;
+            file = BufWriter::new(made);
+            &mut file
+        }
     };
     if args.json {
         let unseen = answers.iter().flat_map(|answer| answer.unseen.clone());
@@ -141,13 +135,14 @@ fn tell(
             "file_systems": answers.iter().map(Answer::to_json).collect::<Vec<_>>(),
             "processes": processes.iter().map(|one| process_json(one, &unseen)).collect::<Vec<_>>(),
         });
-        to.print_json(&report)?;
+        serde_json::to_writer_pretty(&mut *out, &report).map_err(std::io::Error::from)?;
+        writeln!(out)?;
     } else {
         for answer in answers {
-            answer.print(to.out)?;
+            answer.print(out)?;
         }
     }
-    Ok(to.out.flush()?)
+    Ok(out.flush()?)
 }
 
 fn process_json((pid, counts): &(u32, ProcessCounts), unseen: &Unseen) -> Value {

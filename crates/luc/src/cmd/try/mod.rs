@@ -16,7 +16,7 @@ use luc_cli::Context;
 use luc_cli::exit::{Code, Failure};
 use luc_cli::verb::{Interrupt, Verb};
 use luc_watch::time::now;
-use luc_watch::trial::recovery::{begin, put_back_at_once, take_turn};
+use luc_watch::trial::recovery::{RestoreOnDrop, put_back_at_once, take_turn};
 use luc_watch::trial::{Ended, HostSubject, Ratio, Shown, Tally, compare_pair, seed, sentence};
 
 /// Compare LUC with stock on the live load
@@ -94,7 +94,7 @@ impl Verb for Args {
         let claim = take_turn(system, &attached, &context.stop.clone(), || {
             context.note("a guard is comparing a pair; the trial begins after it")
         })?;
-        let held = begin(system, claim, &attached, &settings)?;
+        let held = RestoreOnDrop::begin(system, claim, &attached, &settings)?;
         let policy = sysfs::policy(system, &attached).to_owned();
         let subject = HostSubject::new(system, attached.clone());
         let (mut subject, lacks) = subject.map_err(super::failed("try"))?;
