@@ -43,7 +43,7 @@ SYSTEST    := LUC_BIN=$(CURDIR)/$(LUC) $(CARGO) test --locked -p luc-systest --f
 EVERY      ?=
 TORTURE_DEBUG := $(LAB) torture --kernels 6.12-debug --only "ordered luc" --cuts 40
 REPRODUCTION := out/reproduction
-KEPT_CELLS := docs/reproduction-cells.tar.gz
+KEPT_CELLS := docs/reproduction-cells.tar.xz
 DKMS_DIR   := $(DESTDIR)/usr/src/luc-$(VERSION)
 ZSH_DIR    ?= $(PREFIX)/share/zsh/site-functions
 
@@ -69,14 +69,13 @@ bench: deps
 	@$(MAKE) --no-print-directory programs
 	@$(LAB) campaign run bench --out out/bench
 
-# Cells that docs/ keeps count, whichever version measured them; what is missing is measured. Those of
-# the lab are kept: they take a night, those of the simulator minutes.
+# Cells that docs/ keeps count, whichever version measured them; missing ones are measured, and all of
+# them are kept and reported.
 reproduction: deps
 	@$(MAKE) --no-print-directory programs
-	@mkdir -p $(REPRODUCTION) && tar -xzf $(KEPT_CELLS) -C $(REPRODUCTION)
+	@mkdir -p $(REPRODUCTION) && tar -xJf $(KEPT_CELLS) -C $(REPRODUCTION)
 	@$(LAB) reproduce -o $(REPRODUCTION) --any-version --markdown docs/reproduction.md
-	@cd $(REPRODUCTION) && grep -L '"place":"sim"' cells/*.json | LC_ALL=C sort \
-		| tar --owner=0 --group=0 --mtime=@0 -cf - -T - | gzip -9n > $(CURDIR)/$(KEPT_CELLS)
+	@tar -C $(REPRODUCTION) --sort=name --owner=0 --group=0 --mtime=@0 -cf - cells | xz -9 > $(KEPT_CELLS)
 
 # With what the three of them need.
 torture: deps

@@ -83,8 +83,8 @@ fn the_page_is_made_of_the_kept_cells() {
     let dir = tempfile::tempdir().expect("temporary folder");
     std::fs::create_dir(dir.path().join("failed")).expect("a folder");
     let unpacked = Command::new("tar")
-        .arg("-xzf")
-        .arg(docs.join("reproduction-cells.tar.gz"))
+        .arg("-xJf")
+        .arg(docs.join("reproduction-cells.tar.xz"))
         .arg("-C")
         .arg(dir.path())
         .status();

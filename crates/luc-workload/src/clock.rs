@@ -26,8 +26,8 @@ pub fn seconds_ns(seconds: f64) -> u64 {
     (seconds * NS_PER_S as f64) as u64
 }
 
-/// Returns how long before a common start it is set, nanoseconds: enough for every thread or process
-/// to reach its sleep, so that all of them wake at the same moment.
+/// Returns how long before a common start it is set, nanoseconds: enough for every thread or
+/// process to reach its sleep, so that all of them wake at the same moment.
 pub fn gathering_ns(tasks: u64) -> u64 {
     10 * NS_PER_MS + tasks * 100 * NS_PER_US
 }
