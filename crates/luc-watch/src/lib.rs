@@ -1,4 +1,4 @@
-//! What `luc` does on this machine while it runs: it watches file systems and tries LUC on them.
+//! Watches file systems of this machine, and tries LUC on them, for the verbs of `luc`.
 //!
 //! The verbs of `luc` parse arguments and print; this crate acts in between. It reads the machine
 //! through `luc_host` and the tracer, leaves decisions to the pure crates (`luc_model` judges,

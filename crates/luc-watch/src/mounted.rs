@@ -5,10 +5,11 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::time::Duration;
 
-use luc_control::knobs;
+use luc_control::{Dev, knobs};
 use luc_host::journal::{self, Journal};
 use luc_host::mounts::{self, Mount};
 use luc_host::{System, sysfs};
+use luc_service::keep::is_named;
 use luc_service::{Attached, Config, Mounted, Names, Seen};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -23,6 +24,24 @@ pub struct Mounts {
 impl Mounts {
     /// The mounted file systems that the configuration could name, and those with LUC on.
     pub fn seen(&mut self, system: &dyn System, config: &Config) -> io::Result<Seen> {
+        Ok(Seen {
+            mounted: self.mounted(system, config)?,
+            attached: attached(system)?,
+        })
+    }
+
+    /// The mounted file systems that the configuration names.
+    pub fn named(&mut self, system: &dyn System, config: &Config) -> io::Result<Vec<Dev>> {
+        let mounted = self.mounted(system, config)?;
+        let is_named = |it: &&Mounted| config.entries.iter().any(|entry| is_named(entry, it));
+        Ok(mounted
+            .iter()
+            .filter(is_named)
+            .map(|it| it.device)
+            .collect())
+    }
+
+    fn mounted(&mut self, system: &dyn System, config: &Config) -> io::Result<Vec<Mounted>> {
         let table = mounts::mounts(system)?;
         let threads = |journals: &[Journal]| -> Vec<Option<u32>> {
             let names = journals.iter().map(|journal| &journal.name);
@@ -49,15 +68,8 @@ impl Mounts {
                 points: journal.mount_points.clone(),
             }
         };
-        Ok(Seen {
-            mounted: self
-                .journals
-                .iter()
-                .zip(&self.threads)
-                .map(mounted)
-                .collect(),
-            attached: attached(system)?,
-        })
+        let journals = self.journals.iter().zip(&self.threads);
+        Ok(journals.map(mounted).collect())
     }
 }
 

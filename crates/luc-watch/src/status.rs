@@ -1,4 +1,4 @@
-//! What LUC does on a file system, and what it has seen there.
+//! The state of LUC on a file system, and its counts there.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

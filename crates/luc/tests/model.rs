@@ -199,7 +199,7 @@ fn a_summary_of_the_end() {
     assert!(text.ends_with("[exit 24]\n"), "{text}");
 }
 
-/// What nothing was measured of is unknown, or none; it is never 0.
+/// A statistic over nothing is unknown, or none; it is never 0.
 #[test]
 fn a_summary_of_nothing_has_no_zeros() {
     use luc_trace::{Header, Span, SpanKind};

@@ -1,4 +1,4 @@
-//! What `luc doctor` judges: events of file systems, from the tracer, from LUC's module where
+//! The input of `luc doctor`: events of file systems, from the tracer, from LUC's module where
 //! nothing can be traced, or from a recording, and this machine's facts about each file system.
 
 mod module;
@@ -24,7 +24,7 @@ pub use module::ModuleRecord;
 pub struct Examined {
     pub events: Events,
     pub file_systems: Vec<(Dev, Facts)>,
-    /// What was lost, one line each.
+    /// Losses of events, one line each.
     pub notes: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ pub enum Events {
 pub struct Examiner {
     file_systems: Vec<(Dev, Facts)>,
     source: Source,
-    /// What the examination has to do without, one line each.
+    /// Missing sources, one line each.
     pub lacks: Vec<String>,
 }
 
@@ -201,7 +201,7 @@ fn sentence(note: &str) -> String {
     sentence.collect()
 }
 
-/// What this machine tells about its journals.
+/// This machine's facts about its journals.
 fn facts(journals: &[Journal], system: &dyn System) -> Vec<(Dev, Facts)> {
     let luc_obstacle = preconditions::obstacle(system);
     let facts = |journal: &Journal| {

@@ -19,7 +19,7 @@ pub(super) const BUFFER_KIB: u32 = 16_384;
 
 type Counters = BTreeMap<&'static str, i64>;
 
-/// What the module counted and recorded.
+/// The module's counts and records.
 pub struct ModuleRecord {
     /// Why nothing was traced.
     pub untraced: String,

@@ -33,9 +33,9 @@ use luc_watch::examination::{self, Events, Examined, Examiner, Refused};
 /// Without BPF it asks LUC's module, if the module is loaded and on (`luc on --observe`), and says
 /// what the module cannot tell.
 ///
-/// Exits with 26 if LUC would help or may, with 34 if something else would, with 35 if only a faster
-/// device would, and with 0 if nothing costs time or LUC does already what it can. Ctrl-C ends the
-/// watching early; the verdict covers what was seen until then.
+/// Exits with 26 if LUC would help or may, with 34 if something else would, with 35 if only a
+/// faster device would, and with 0 if nothing costs time or LUC does already what it can. Ctrl-C
+/// ends the watching early; the verdict covers what was seen until then.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc doctor /srv/data\n\
@@ -144,7 +144,7 @@ struct Report {
     file_systems: Vec<Judged>,
 }
 
-/// What the source of a report lacks.
+/// Events that the source of a report lacks.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Gaps {

@@ -294,7 +294,7 @@ fn held(status: &AttachedStatus) -> String {
     line + &forgone(status, "closed_forgone", "held")
 }
 
-/// What LUC would have done, had it not only observed; empty if it never did.
+/// Commits on which LUC would have acted, had it not only observed; empty if there are none.
 fn forgone(status: &AttachedStatus, counter: &str, done: &str) -> String {
     match status.count(counter) {
         None | Some(0) => String::new(),

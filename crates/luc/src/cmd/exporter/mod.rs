@@ -19,6 +19,7 @@ use luc_cli::Context;
 use luc_cli::exit::Failure;
 use luc_cli::units::interval;
 use luc_cli::verb::{Interrupt, Verb};
+use luc_watch::mounted::Mounts;
 use luc_watch::sample::Sampler;
 use luc_watch::time::wait;
 
@@ -28,7 +29,8 @@ use luc_watch::time::wait;
 /// reads. With BPF it counts commits, syncs and waits of every ext4 and ext3 journal from its start
 /// on; for journals with LUC on it also shows each counter of `luc status`. If it can ask neither
 /// BPF nor the module, every `luc_tracer_attached` is 0 and the exporter keeps running.
-/// docs/grafana-dashboard.json draws the metrics, and docs/prometheus-alerts.yml has rules for alerts.
+/// docs/grafana-dashboard.json draws the metrics, and docs/prometheus-alerts.yml has rules for
+/// alerts.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc exporter\n\
@@ -65,16 +67,20 @@ impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let sampler = Sampler::even_blind(None, self.by.chosen(), context.system);
         let sampler = sampler.map_err(failed("exporter"))?;
-        let mut sampler = sampler.without_processes();
-        let first = sampler.read(context.system);
+        let mut pages = Pages {
+            sampler: sampler.without_processes(),
+            mounts: Mounts::default(),
+            forget_traced: self.once,
+        };
+        let first = pages.sampler.read(context.system);
         for lack in first.map_err(failed("exporter"))?.lacks {
             context.note(format_args!("{lack}"))?;
         }
         if let Some(file) = &self.textfile {
-            return keep(file, self, &mut sampler, context);
+            return keep(file, self, &mut pages, context);
         }
         if self.once {
-            let page = self.page(&mut sampler, context.system)?;
+            let page = pages.next(context.system)?;
             return Ok(context.out.write_all(page.as_bytes())?);
         }
         let server = http::Server::new(self.listen)?;
@@ -84,8 +90,7 @@ impl Verb for Args {
         while !context.stopped() {
             let system = context.system;
             server.serve(PAUSE, || {
-                self.page(&mut sampler, system)
-                    .map_err(|failure| failure.to_string())
+                pages.next(system).map_err(|failure| failure.to_string())
             })?;
         }
         Ok(())
@@ -96,37 +101,40 @@ impl Verb for Args {
     }
 }
 
-impl Args {
-    fn page(&self, sampler: &mut Sampler, system: &dyn System) -> Result<String, Failure> {
-        let reading = sampler.read(system);
+/// The pages, one after the other.
+struct Pages {
+    sampler: Sampler,
+    mounts: Mounts,
+    /// Whether the tracer has only just started whenever a page is made.
+    forget_traced: bool,
+}
+
+impl Pages {
+    fn next(&mut self, system: &dyn System) -> Result<String, Failure> {
+        let reading = self.sampler.read(system);
         let mut reading = reading.map_err(failed("exporter"))?;
-        if self.once {
+        if self.forget_traced {
             reading.forget_traced();
         }
+        // Many machines have no luc.toml; a faulty one is the service's to report.
+        let wanted = service::read(Path::new(service::CONFIG), system)
+            .and_then(|config| Ok(self.mounts.named(system, &config)?));
         let mut all = families::families(&reading);
-        all.push(families::wanted(
-            &reading,
-            &service::wanted(system).unwrap_or_default(),
-        ));
+        all.push(families::wanted(&reading, &wanted.unwrap_or_default()));
         all.extend(guards::families(&reading, system));
         Ok(text::render(&all))
     }
 }
 
 /// Rewrites the file every interval, and removes it at the end; with `--once` writes it once.
-fn keep(
-    file: &Path,
-    args: &Args,
-    sampler: &mut Sampler,
-    context: &mut Context,
-) -> Result<(), Failure> {
+fn keep(file: &Path, args: &Args, pages: &mut Pages, context: &mut Context) -> Result<(), Failure> {
     if file.extension().is_none_or(|ending| ending != "prom") {
         let shown = file.display();
         context.note(format_args!(
             "node_exporter reads only files whose names end in .prom, which {shown} does not"
         ))?;
     }
-    textfile::replace(file, &args.page(sampler, context.system)?)?;
+    textfile::replace(file, &pages.next(context.system)?)?;
     if args.once {
         return Ok(());
     }
@@ -135,7 +143,7 @@ fn keep(
         if context.stopped() {
             break Ok(());
         }
-        let page = args.page(sampler, context.system);
+        let page = pages.next(context.system);
         let written = page.and_then(|page| textfile::replace(file, &page));
         if written.is_err() {
             break written;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::ValueHint;
 use luc_control::Dev;
 use luc_host::{HostError, System, journal, module, mounts, sysfs};
-use luc_service::{Action, Config, Memory, Mounted, Names, Seen, Source, config, keep};
+use luc_service::{Action, Config, Memory, Names, Seen, Source, config, keep};
 
 use luc_cli::Context;
 use luc_cli::exit::{Code, Failure};
@@ -44,7 +44,8 @@ pub struct Args {
     template: bool,
 }
 
-const CONFIG: &str = "/etc/luc";
+/// Folder of the configuration.
+pub const CONFIG: &str = "/etc/luc";
 /// Longest time between two looks. A mount triggers one; only a look finds a change by hand.
 const LOOK: Duration = Duration::from_secs(2);
 /// File that tells a new service what a killed one has done.
@@ -77,8 +78,8 @@ impl Verb for Args {
     }
 }
 
-/// Reads luc.toml and what adds to it.
-fn read(dir: &Path, system: &dyn System) -> Result<Config, Failure> {
+/// Reads luc.toml and the files that add to it.
+pub fn read(dir: &Path, system: &dyn System) -> Result<Config, Failure> {
     let dir = std::path::absolute(dir)?;
     let dir = system.path(&dir.to_string_lossy());
     let drop_ins = fs::read_dir(dir.join("luc.toml.d"));
@@ -90,23 +91,6 @@ fn read(dir: &Path, system: &dyn System) -> Result<Config, Failure> {
     };
     let sources: Vec<Source> = files.into_iter().map(source).collect::<Result<_, _>>()?;
     config::read(&sources).map_err(|error| bad(&error.to_string()))
-}
-
-/// The mounted file systems that `/etc/luc/luc.toml` names; `None` if it cannot be read.
-pub fn wanted(system: &dyn System) -> Option<Vec<Dev>> {
-    let config = read(Path::new(CONFIG), system).ok()?;
-    let seen = Mounts::default().seen(system, &config).ok()?;
-    let named = |mounted: &&Mounted| {
-        let mut entries = config.entries.iter();
-        entries.any(|entry| keep::is_named(entry, mounted))
-    };
-    Some(
-        seen.mounted
-            .iter()
-            .filter(named)
-            .map(|it| it.device)
-            .collect(),
-    )
 }
 
 fn bad(why: &str) -> Failure {
@@ -195,7 +179,8 @@ impl Service<'_> {
         // `systemctl start` succeeds once LUC is on where it can be.
         self.look(context)?;
         notify::ready();
-        let mut look = now() + LOOK;
+        let pace = LOOK.min(notify::half_of_watchdog().unwrap_or(LOOK));
+        let mut look = now() + pace;
         while !context.stopped() {
             if hup.swap(false, Ordering::Relaxed) {
                 self.reload(args, context)?;
@@ -203,7 +188,7 @@ impl Service<'_> {
             }
             if look <= now() {
                 self.look(context)?;
-                look = now() + LOOK.min(notify::half_of_watchdog().unwrap_or(LOOK));
+                look = now() + pace;
             }
             let lines = self.guarded.tick();
             say(context, &lines)?;
