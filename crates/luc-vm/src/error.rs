@@ -109,12 +109,12 @@ pub enum LabError {
         tail: String,
     },
     /// The guest kernel panicked.
-    #[error("the guest kernel panicked ({progress}); console ends:\n{tail}")]
+    #[error("the guest kernel panicked ({progress}); its console:\n{oops}")]
     GuestPanic {
         /// Current work of the guest.
         progress: String,
-        /// Last lines of the console.
-        tail: String,
+        /// The console from the first fault on, or its end.
+        oops: String,
     },
     /// QEMU ended but the guest wrote no results.
     #[error(
@@ -163,10 +163,17 @@ impl LabError {
         )
     }
 
-    /// Whether an assertion in QEMU failed: a fault of QEMU's own.
+    /// Whether QEMU is at fault: an assertion of its own failed, or a processor executed a
+    /// breakpoint that memory no longer holds. The kernel puts a breakpoint over code while it
+    /// rewrites it, and QEMU may keep its translation (Red Hat's bug 2216496).
     pub fn is_qemus_own(&self) -> bool {
-        matches!(self, Self::NoResults { qemu, .. }
-            if qemu.contains("Assertion `") && qemu.contains("SIGABRT"))
+        match self {
+            Self::NoResults { qemu, .. } => {
+                qemu.contains("Assertion `") && qemu.contains("SIGABRT")
+            }
+            Self::GuestPanic { oops, .. } => is_stale_breakpoint(oops),
+            _ => false,
+        }
     }
 
     /// A [`LabError::MissingTool`].
@@ -184,6 +191,16 @@ impl LabError {
             why: why.into(),
         }
     }
+}
+
+/// Whether the first fault is a breakpoint in whose place memory has other code: the byte before
+/// the next instruction, which the kernel reads from memory and prints as `<90>`.
+fn is_stale_breakpoint(oops: &str) -> bool {
+    let mut lines = oops.lines().skip_while(|line| !line.contains("[#1]"));
+    let is_breakpoint = lines.next().is_some_and(|line| line.contains("int3: "));
+    let code = lines.find_map(|line| line.split_once("Code: "));
+    let before = code.and_then(|(_, code)| code.split_once(" <"));
+    is_breakpoint && before.is_some_and(|(before, _)| !before.ends_with("cc"))
 }
 
 /// Result of the lab's operations.
@@ -212,8 +229,27 @@ mod tests {
         }
         let panic = LabError::GuestPanic {
             progress: String::new(),
-            tail: assertion.to_owned(),
+            oops: assertion.to_owned(),
         };
         assert!(!panic.is_qemus_own());
+    }
+
+    #[test]
+    fn only_a_breakpoint_that_is_gone_is_qemus() {
+        let panicked = |fault: &str, code: &str| LabError::GuestPanic {
+            progress: String::new(),
+            oops: format!(
+                "[    3.09] {fault}: 0000 [#1] PREEMPT SMP NOPTI\n\
+                 [    3.09] RIP: 0010:__mod_timer+0x1c3/0x370\n\
+                 [    3.09] Code: 8b 4f 20 {code} 00 00 10 00\n\
+                 [    3.10] Code: 00 00 00 66 <90> c3"
+            ),
+        };
+        for fault in ["int3", "Oops: int3"] {
+            assert!(panicked(fault, "66 <90>").is_qemus_own());
+            assert!(!panicked(fault, "cc <90>").is_qemus_own());
+        }
+        assert!(!panicked("Oops", "66 <90>").is_qemus_own());
+        assert!(!panicked("int3", "66 90").is_qemus_own());
     }
 }

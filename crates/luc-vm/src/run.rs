@@ -469,7 +469,7 @@ fn no_results(vm: &Vm, head: &Head, status: &str) -> LabError {
     if console.contains("Kernel panic") {
         return LabError::GuestPanic {
             progress,
-            tail: tools::tail(&console, 60),
+            oops: tools::oops(&console),
         };
     }
     LabError::NoResults {

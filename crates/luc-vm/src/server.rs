@@ -195,7 +195,7 @@ impl Server {
         if console.contains("Kernel panic") {
             return Err(LabError::GuestPanic {
                 progress: "a server".to_owned(),
-                tail: tools::tail(&console, 60),
+                oops: tools::oops(&console),
             });
         }
         if !status.success() || !keys.is_empty() {

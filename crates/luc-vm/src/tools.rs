@@ -54,6 +54,19 @@ pub fn tail(text: &str, count: usize) -> String {
     lines[lines.len().saturating_sub(count)..].join("\n")
 }
 
+/// The first fault on a panicked kernel's console, for error messages: later ones follow from it.
+/// Without a fault, as when the kernel panics by itself, the console's end.
+pub fn oops(console: &str) -> String {
+    const SHOWN: usize = 60;
+    let lines: Vec<_> = console.lines().collect();
+    let Some(first) = lines.iter().position(|line| line.contains("[#1]")) else {
+        return tail(console, SHOWN);
+    };
+    // The lines before say which address could not be accessed, or which check failed.
+    let begin = first.saturating_sub(5);
+    lines[begin..lines.len().min(begin + SHOWN)].join("\n")
+}
+
 /// Drops the options and the job server of an outer make.
 pub(crate) fn without_outer_make(command: &mut Command) -> &mut Command {
     for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"] {
@@ -106,11 +119,26 @@ pub(crate) fn digest<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Stri
 
 #[cfg(test)]
 mod tests {
-    use super::tail;
+    use super::{oops, tail};
 
     #[test]
     fn tail_keeps_the_end() {
         assert_eq!(tail("a\n\nb\nc\n", 2), "b\nc");
         assert_eq!(tail("\n", 2), "(nothing)");
+    }
+
+    #[test]
+    fn oops_begins_before_the_first_fault() {
+        let line = |n: i32| format!("[ {n}.0] line");
+        let lines = |of: std::ops::Range<i32>| of.map(line).collect::<Vec<_>>().join("\n");
+        let (before, after) = (lines(0..100), lines(100..300));
+        let console = format!("{before}\nint3: 0000 [#1] SMP\n{after}\nKernel panic");
+        let shown = format!(
+            "{}\nint3: 0000 [#1] SMP\n{}",
+            lines(95..100),
+            lines(100..154)
+        );
+        assert_eq!(oops(&console), shown);
+        assert_eq!(oops("a\nKernel panic\n"), "a\nKernel panic");
     }
 }

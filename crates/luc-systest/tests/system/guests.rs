@@ -264,9 +264,9 @@ fn panic_is_an_error() -> Outcome {
         &["echo c > /proc/sysrq-trigger"],
     )?])?;
     match run(&spec, &mut Silent) {
-        Err(LabError::GuestPanic { progress, tail }) => check(
-            progress.contains("crash") && tail.contains("sysrq"),
-            format!("{progress}: {tail}"),
+        Err(LabError::GuestPanic { progress, oops }) => check(
+            progress.contains("crash") && oops.contains("sysrq"),
+            format!("{progress}: {oops}"),
         ),
         Err(error) => Err(error.into()),
         Ok(_) => Err(Trouble::Fail("the guest survived".into())),

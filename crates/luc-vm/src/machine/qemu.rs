@@ -277,7 +277,7 @@ impl Vm {
         self.read(PAYLOAD_AT, len)
     }
 
-    /// What a step has put out between two lengths of its standard output (0) or error (1).
+    /// The bytes between two lengths of a step's standard output (0) or error (1).
     ///
     /// # Errors
     /// The lengths are impossible.
