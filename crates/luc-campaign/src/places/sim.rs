@@ -10,7 +10,7 @@ use luc_sim::disk::DiskKind;
 use luc_sim::journal::kind::Choice;
 use luc_sim::kernel::{self, KERNELS};
 use luc_sim::mount::Mount;
-use luc_sim::processors::{Machine, PAST_US_MAX};
+use luc_sim::processors::{MEMORY_PAGE_NS_MAX, Machine, PAST_US_MAX};
 use luc_sim::speeds;
 use luc_trace::Trace;
 use luc_vm::disk::SIZE_MIB_DEFAULT;
@@ -47,6 +47,13 @@ const FACTORS: &[Factor] = &[
                request of the scheduler",
         default: Some(OWN),
         check: |text| past_ns(text).map(drop),
+    },
+    Factor {
+        name: "memory_page_ns",
+        help: "time that a copied page of 4 KiB spends on its way through memory, whatever the \
+               processor's speed",
+        default: Some("0"),
+        check: |text| whole(text, 0, MEMORY_PAGE_NS_MAX),
     },
     Factor {
         name: "kernel",
@@ -204,11 +211,12 @@ fn simulate_arm(
 }
 
 /// The options of `luc-lab sim run` for the factors.
-const OPTIONS: [(&str, &str); 8] = [
+const OPTIONS: [(&str, &str); 9] = [
     ("disk", "--disk"),
     ("vcpus", "--cpus"),
     ("mips", "--mips"),
     ("past_us", "--past-us"),
+    ("memory_page_ns", "--memory-page-ns"),
     ("kernel", "--kernel"),
     ("mount", "--mount"),
     ("journal", "--journal"),
@@ -336,6 +344,7 @@ fn setup(cell: &Cell, named: &NamedArm) -> std::result::Result<luc_sim::Setup, S
     Ok(luc_sim::Setup {
         machine: Machine {
             past_ns: past_ns(text(cell, "past_us"))?,
+            memory_page_ns: text(cell, "memory_page_ns").parse().unwrap_or(0),
             ..machine
         },
         disk,

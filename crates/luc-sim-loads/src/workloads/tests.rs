@@ -217,3 +217,30 @@ fn what_the_simulator_lacks_is_told() {
         assert!(error.contains(why), "{text}: {error}");
     }
 }
+
+/// A faster processor halves the instructions' time, not the memory's.
+#[test]
+fn memory_takes_its_time_at_any_speed() {
+    const PAGES: f64 = 8.0;
+    let write_ns = |kernel, mips, memory_page_ns| {
+        let mut one = setup("4ms:1", 1, mips, false);
+        one.mount = Mount::new(kernel::named(kernel).unwrap(), "").unwrap();
+        one.machine.memory_page_ns = memory_page_ns;
+        let found = report("iozone -t 1 -s 128k -r 32k -x", &one);
+        let Outcome::Iozone(figures) = found.outcome else {
+            panic!("another benchmark");
+        };
+        figures.write.p50_ns as f64
+    };
+    for kernel in ["3.4", "6.12"] {
+        for mips in [500.0, 2000.0] {
+            let memory_ns = write_ns(kernel, mips, 1500) - write_ns(kernel, mips, 0);
+            near(memory_ns, 1500.0 * PAGES, 0.02);
+        }
+        near(
+            write_ns(kernel, 500.0, 0),
+            4.0 * write_ns(kernel, 2000.0, 0),
+            0.02,
+        );
+    }
+}

@@ -223,8 +223,9 @@ impl Node {
         }
         let (change, file) = (self.tasks[at].change, self.tasks[at].file);
         let Some(buffer) = change.buffer(&mut self.files, file, n) else {
-            let work = self.costs.within(change, self.files.inode(file).searched);
-            return self.go(at, Stage::Inside, work);
+            let pages = u64::from(change == Change::Page);
+            let own = self.costs.within(change, self.files.inode(file).searched);
+            return self.go(at, Stage::Inside, own + self.memory(pages));
         };
         let access = self.journal.access(number, buffer);
         match access {
@@ -251,7 +252,8 @@ impl Node {
                     runtime.spared();
                     return None;
                 }
-                (access == Access::Copied).then_some(Next::Work(self.costs.frozen_copy))
+                let copying = self.costs.frozen_copy + self.memory(1);
+                (access == Access::Copied).then_some(Next::Work(copying))
             }
         }
     }

@@ -52,7 +52,8 @@ impl Node {
                     self.tasks[at].stage = Stage::Page;
                     return None;
                 }
-                self.go(at, then, self.costs.write_page * touched)
+                let work = self.costs.write_page * touched + self.memory(touched);
+                self.go(at, then, work)
             }
             Stage::Page => {
                 let task = &mut self.tasks[at];
@@ -86,7 +87,8 @@ impl Node {
         match self.tasks[at].stage {
             Stage::Begin => {
                 let touched = pages(0, u64::from(bytes)).len() as u64;
-                let work = self.costs.read + self.costs.read_page * touched;
+                let copying = self.costs.read_page * touched + self.memory(touched);
+                let work = self.costs.read + copying;
                 self.go(at, Stage::Times, work)
             }
             Stage::Times => {

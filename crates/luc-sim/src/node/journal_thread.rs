@@ -190,7 +190,7 @@ impl Node {
             .commit(Phase::Logs, &self.journal, self.now_ns());
         let copies = self.runtime.as_ref().map_or(Copies::None, |it| it.copies);
         let (buffers, frozen) = self.journal.write_buffers(copies);
-        let copying = self.costs.frozen_copy * frozen as u64;
+        let copying = self.costs.frozen_copy * frozen as u64 + self.memory(frozen as u64);
         let newest = self.journal.committing.back().map_or(0, |it| it.tid);
         self.thread = Thread::Fills(newest);
         Next::Work(self.costs.journal_buffer * buffers as u64 + copying)

@@ -503,6 +503,12 @@ impl Node {
         self.begun(end);
     }
 
+    /// Returns the work of copying pages besides its instructions: waiting for memory.
+    fn memory(&self, pages: u64) -> u64 {
+        let waits = |cpu| self.processors.waits_for_memory(cpu, pages);
+        self.acting.map_or(0, waits)
+    }
+
     /// Handles a timer's interrupt: it wakes all tasks whose time has come, even those with slack
     /// left.
     fn timer(&mut self, task: TaskId) {

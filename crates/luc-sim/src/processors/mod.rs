@@ -18,6 +18,8 @@ use fair::{Either, Entity, Queue as _, slice_ns};
 
 /// The largest sensible [`Machine::past_ns`], microseconds: one second.
 pub const PAST_US_MAX: u64 = 1_000_000;
+/// The largest sensible [`Machine::memory_page_ns`]: 4 MB/s.
+pub const MEMORY_PAGE_NS_MAX: u64 = 1_000_000;
 
 /// A task, the journal's thread included; numbers count from 0.
 pub type TaskId = u32;
@@ -40,6 +42,9 @@ pub struct Machine {
     /// Tasks have run before, so that their virtual times differ by up to this much, ns; `None` for
     /// up to a request of the scheduler.
     pub past_ns: Option<u64>,
+    /// Time that a copied page of 4 KiB spends on its way through memory, ns. Unlike the copy's
+    /// instructions it does not depend on the processor's speed. The lab's memory takes no time.
+    pub memory_page_ns: u64,
     /// Later speed changes, in the order of their times.
     pub changes: Vec<SpeedChange>,
 }
@@ -59,6 +64,7 @@ impl Machine {
             switch_instructions: 2_000,
             idle_exit_ns: 0,
             past_ns: None,
+            memory_page_ns: 0,
             changes: Vec::new(),
         }
     }
@@ -103,6 +109,7 @@ pub struct Processors {
     switch_instructions: u64,
     idle_exit_ns: u64,
     past_ns: u64,
+    memory_page_ns: u64,
     tick_ns: u64,
     cpus: Vec<Cpu>,
     entities: Vec<Entity>,
@@ -132,6 +139,7 @@ impl Processors {
             past_ns: machine
                 .past_ns
                 .unwrap_or_else(|| slice_ns(count).unsigned_abs()),
+            memory_page_ns: machine.memory_page_ns,
             tick_ns: kernel.tick_ns,
             entities: vec![Entity::default(); tasks],
             work: vec![0; tasks],
@@ -172,6 +180,13 @@ impl Processors {
     /// Returns how long this work takes on a processor, ns.
     pub fn time_ns(&self, cpu: CpuId, instructions: u64) -> u64 {
         time_ns(instructions, self.cpus[usize::from(cpu)].mips)
+    }
+
+    /// Returns how many instructions a processor could execute while copied pages are on their way
+    /// through memory: it waits for them.
+    pub fn waits_for_memory(&self, cpu: CpuId, pages: u64) -> u64 {
+        let ns = self.memory_page_ns.saturating_mul(pages);
+        instructions_in(ns, self.cpus[usize::from(cpu)].mips)
     }
 
     /// Makes a task ready with `instructions` to do. Waking it costs `waking` instructions, on

@@ -13,7 +13,7 @@ use luc_sim::disk::DiskKind;
 use luc_sim::journal::kind::{Choice, KINDS};
 use luc_sim::kernel::{self, KERNELS};
 use luc_sim::mount::Mount;
-use luc_sim::processors::{Machine, PAST_US_MAX};
+use luc_sim::processors::{MEMORY_PAGE_NS_MAX, Machine, PAST_US_MAX};
 use luc_sim::recorder::Recording;
 use luc_sim::{Setup, SimError, speeds};
 
@@ -74,6 +74,11 @@ pub struct Args {
     /// before [default: one request of the scheduler]
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(..=PAST_US_MAX))]
     past_us: Option<u64>,
+    /// Time that a copied page of 4 KiB spends on its way through memory, whatever the processor's
+    /// speed: 300 to 3000 on real machines
+    #[arg(long, value_name = "NS", default_value_t = 0,
+        value_parser = clap::value_parser!(u64).range(..=MEMORY_PAGE_NS_MAX))]
+    memory_page_ns: u64,
     /// Mount options: `noatime`, `dioread_lock`
     #[arg(long, value_name = "OPTIONS", default_value = "")]
     mount: String,
@@ -174,6 +179,7 @@ impl Args {
         let machine = speeds::machine(cpus, mips.as_deref().unwrap_or("1000"), &self.mips_at)?;
         Ok(Machine {
             past_ns: self.past_us.map(|us| us * 1000),
+            memory_page_ns: self.memory_page_ns,
             ..machine
         })
     }
