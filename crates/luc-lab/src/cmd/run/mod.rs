@@ -260,11 +260,14 @@ struct Live<'a> {
 impl Live<'_> {
     /// Hands on the last lines, which did not end.
     fn end(&mut self) -> io::Result<()> {
-        for (to, lines) in &mut self.outputs {
-            to.write_all(&std::mem::take(&mut lines.begun))?;
-            to.flush()?;
-        }
-        Ok(())
+        let outputs = &mut self.outputs;
+        self.bar.above(|| {
+            for (to, lines) in outputs {
+                to.write_all(&std::mem::take(&mut lines.begun))?;
+                to.flush()?;
+            }
+            Ok(())
+        })
     }
 }
 
@@ -293,7 +296,7 @@ impl luc_vm::Progress for Live<'_> {
     }
 }
 
-/// What a text has behind its first `told` bytes.
+/// The part of a text behind its first `told` bytes.
 fn rest(text: &str, told: usize) -> &[u8] {
     &text.as_bytes()[told.min(text.len())..]
 }
