@@ -112,6 +112,16 @@ impl<'a> Shown<'a> {
         &self.points
     }
 
+    /// The charts that show a line.
+    pub fn plots(&self) -> Vec<Chart> {
+        let charts = self
+            .campaign
+            .plots
+            .iter()
+            .flat_map(|plot| self.charts(plot));
+        charts.filter(Chart::has_a_line).collect()
+    }
+
     /// The results shown, each once: a cell may belong to points of several blocks.
     fn results(&self) -> BTreeMap<&'a Cell, &'a CellResult> {
         let results = self.points.iter().flat_map(|point| point.repeats.values());

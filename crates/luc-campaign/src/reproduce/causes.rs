@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::found::{Found, Ranked, Ranking};
+use super::found::{Candidate, Found, Ranked, Ranking};
 use crate::figures::PointResults;
 use crate::measures;
 use crate::result::ArmResult;
@@ -53,14 +53,18 @@ pub fn answer(points: &[&PointResults<'_>], arm: &str, rate: &str, quantities: &
         Sign::Hurts => "hurts",
         Sign::Unclear => "neither helps nor hurts",
     };
+    let interval = Interval {
+        mean: strength,
+        ends: Some((strength - chance, (strength + chance).min(1.0))),
+        sd: None,
+        repeats: rows.len(),
+    };
     Found {
-        interval: Some(Interval {
-            mean: strength,
-            ends: Some((strength - chance, (strength + chance).min(1.0))),
-            sd: None,
-            repeats: rows.len(),
-        }),
-        at: format!("{} {does}, {} runs", first.name, rows.len()),
+        candidates: vec![Candidate {
+            at: format!("{} {does}, {} runs", first.name, rows.len()),
+            alone: interval,
+            jointly: interval,
+        }],
         ranking: Some(ranking),
         ..found
     }

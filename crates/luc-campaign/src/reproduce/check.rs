@@ -72,8 +72,8 @@ fn claim(claim: &Claim, campaign: &Campaign) -> Result<(), String> {
     }
     let Some(figure) = &claim.of else {
         return match claim.poles {
-            Some(_) if claim.unit == Unit::Times => Ok(()),
-            Some(_) => Err("poles are compared with 1, so they need unit = \"times\"".into()),
+            Some(_) if claim.unit == Unit::Modulus => Ok(()),
+            Some(_) => Err("poles need unit = \"modulus\"".into()),
             None => Err("of or poles is needed".into()),
         };
     };
@@ -128,12 +128,32 @@ fn claim(claim: &Claim, campaign: &Campaign) -> Result<(), String> {
         };
         check::figure(block, &beside)?;
     }
-    values(block, &claim.fits)?;
-    let points = points::of_block(campaign, block);
-    if !points.iter().any(|point| point.fits(&claim.fits)) {
-        return Err("no point matches where".into());
+    conditions(campaign, block, &claim.fits, "where")?;
+    let explanation = claim.explanation.iter();
+    let others = explanation
+        .flat_map(|it| [("on", &it.on), ("off", &it.off)])
+        .chain(claim.lab.iter().map(|lab| ("lab", lab)));
+    for (name, other) in others {
+        let at = claim.elsewhere(other);
+        let block = campaign.block(&at.block);
+        let block = block.ok_or_else(|| format!("{name}: no block {}", at.block))?;
+        check::figure(block, figure)?;
+        conditions(campaign, block, &at.fits, name)?;
     }
-    Ok(())
+    match &claim.explanation {
+        Some(it) if it.on == it.off => Err("explanation: on and off are the same".into()),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that points of the block fit.
+fn conditions(campaign: &Campaign, block: &Block, fits: &Where, name: &str) -> Result<(), String> {
+    values(block, fits).map_err(|why| format!("{name}: {why}"))?;
+    let points = points::of_block(campaign, block);
+    if points.iter().any(|point| point.fits(fits)) {
+        return Ok(());
+    }
+    Err(format!("no point matches {name}"))
 }
 
 /// Checks that every value is one of the block's.
@@ -142,14 +162,11 @@ fn values(block: &Block, conditions: &Where) -> Result<(), String> {
         let factor = block.factors.iter().find(|(own, _)| own.get_ref() == name);
         let Some((_, own)) = factor else {
             let all = block.factors.keys().map(|name| name.get_ref().as_str());
-            return Err(format!(
-                "where: no factor {name}{}",
-                did_you_mean(name, all)
-            ));
+            return Err(format!("no factor {name}{}", did_you_mean(name, all)));
         };
         for Value(value) in wanted.all() {
             if !own.all().iter().any(|Value(own)| own == value) {
-                return Err(format!("where: {name} is never {value}"));
+                return Err(format!("{name} is never {value}"));
             }
         }
     }

@@ -14,7 +14,8 @@ pub fn campaign(
     figures: &[&Reported],
     quick: bool,
 ) -> Option<Campaign> {
-    let claims: Vec<&Claim> = figures.iter().flat_map(|figure| &figure.claims).collect();
+    let claims = figures.iter().flat_map(|figure| &figure.claims);
+    let claims: Vec<Claim> = claims.flat_map(Claim::everywhere).collect();
     let mut cut = whole.clone();
     for block in &mut cut.blocks {
         let name = block.name.get_ref().clone();

@@ -6,13 +6,12 @@ use luc_report::show::document::{Document, Entry, Row, Section, Table, Tone};
 use luc_report::show::number;
 use serde::Serialize;
 
-use super::found::{Found, Ranking};
-use super::published::{Claim, ClaimTake, Published, Reported, Unit};
+use super::found::Ranking;
+use super::published::{Claim, ClaimTake, Explanation, Published, Reported, Unit};
 use super::sweep;
 use super::verdict::{ClaimVerdict, Judged, judge};
-use crate::file::{Campaign, Figure};
-use crate::show::{self, Number, Shown, grouped};
-use luc_stats::Interval;
+use crate::file::Campaign;
+use crate::show::{self, Number, Shown};
 
 /// A figure with its answers.
 #[derive(Clone, Debug, Serialize)]
@@ -27,8 +26,6 @@ pub struct Answered<'a> {
     pub ours: &'a str,
     pub verdict: ClaimVerdict,
     pub claims: Vec<AnsweredClaim<'a>>,
-    #[serde(skip)]
-    pub(super) sweeps: Vec<Sweep>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -42,6 +39,8 @@ pub struct AnsweredClaim<'a> {
     pub points: usize,
     pub points_measured: usize,
     pub beside: Option<Beside<'a>>,
+    /// The same in the lab.
+    pub lab: Option<Number>,
     #[serde(flatten)]
     pub judged: Judged,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,15 +56,6 @@ pub struct Beside<'a> {
     pub arm: &'a str,
     pub ours: Option<Number>,
     pub at: String,
-}
-
-/// A block's points with all figures that the claims of a document's figure use.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Sweep {
-    pub block: String,
-    pub points: usize,
-    pub headings: Vec<String>,
-    pub rows: Vec<Vec<String>>,
 }
 
 /// Answers figures from results; `shown` is `None` if they need no results.
@@ -95,123 +85,91 @@ pub fn answer<'a>(
             ours: &figure.ours,
             verdict: ClaimVerdict::of_all(claims.iter().map(|claim| claim.judged.verdict)),
             claims,
-            sweeps: sweeps(figure, shown),
         }
     };
     figures.iter().map(of).collect()
 }
 
 fn answered<'a>(published: &Published, claim: &'a Claim, shown: &Shown<'_>) -> AnsweredClaim<'a> {
-    let found: Found = sweep::answer(shown, claim);
-    let judged = judge(claim, &found, published);
+    let found = sweep::answer(shown, claim);
+    let mut judged = judge(claim, &found, published);
+    if judged.verdict == ClaimVerdict::Refuted
+        && let Some(explanation) = &claim.explanation
+        && let Some(why) = explained(published, claim, explanation, shown)
+    {
+        judged.verdict = ClaimVerdict::Explained;
+        judged.why = why;
+    }
     let beside = sweep::beside(shown, claim).zip(claim.beside.as_deref());
     let is_known = matches!(
         judged.verdict,
-        ClaimVerdict::SameDirection | ClaimVerdict::NotReproduced
+        ClaimVerdict::SameDirection | ClaimVerdict::Refuted
     );
+    let number = |judged: &Judged| {
+        let ours = judged.ours.clone();
+        ours.map(|(interval, at)| (Number::from(interval), at))
+            .unzip()
+    };
+    let (ours, at) = number(&judged);
     AnsweredClaim {
         says: &claim.says,
         published: claim.published,
         unit: claim.unit,
         take: claim.take,
-        ours: found.interval.map(Number::from),
-        at: found.at,
-        ranking: found.ranking,
+        ours,
+        at: at.unwrap_or_default(),
+        beside: beside.map(|(found, arm)| {
+            let (ours, at) = number(&judge(claim, &found, published));
+            Beside {
+                arm,
+                ours,
+                at: at.unwrap_or_default(),
+            }
+        }),
+        lab: claim.lab.as_ref().and_then(|lab| {
+            let claim = claim.elsewhere(lab);
+            number(&judge(&claim, &sweep::answer(shown, &claim), published)).0
+        }),
         points: found.points,
         points_measured: found.measured,
-        beside: beside.map(|(found, arm)| Beside {
-            arm,
-            ours: found.interval.map(Number::from),
-            at: found.at,
-        }),
+        ranking: found.ranking,
         because: if is_known { &claim.because } else { "" },
         judged,
     }
 }
 
-/// The points behind a figure's claims, block by block, with each figure once.
-fn sweeps(reported: &Reported, shown: &Shown<'_>) -> Vec<Sweep> {
-    let claims = reported.claims.iter().filter(|claim| claim.of.is_some());
-    grouped(claims, |claim| claim.block.as_str())
-        .into_iter()
-        .filter_map(|(block, _)| sweep_of(reported, block, shown))
-        .collect()
-}
-
-fn sweep_of(reported: &Reported, name: &str, shown: &Shown<'_>) -> Option<Sweep> {
-    let block = shown.campaign.block(name)?;
-    let claims = || reported.claims.iter().filter(|claim| claim.block == name);
-    let mut figures: Vec<Figure> = Vec::new();
-    for claim in claims() {
-        let Some(of) = &claim.of else {
-            continue;
-        };
-        let arms = std::iter::once(&of.arm).chain(&claim.beside);
-        let of_arms = arms.map(|arm| Figure {
-            arm: arm.clone(),
-            ..of.clone()
-        });
-        let causes = claim.causes.iter().map(|measure| Figure {
-            measure: measure.clone(),
-            ..of.clone()
-        });
-        for figure in of_arms.chain(causes) {
-            if !figures.contains(&figure) {
-                figures.push(figure);
-            }
-        }
-    }
-    let factors: Vec<&str> = block
-        .factors
-        .iter()
-        .filter(|(_, values)| values.all().len() > 1)
-        .map(|(name, _)| name.get_ref().as_str())
-        .collect();
-    let mut points = shown.points(name, &crate::file::Where::new());
-    points.retain(|it| claims().any(|claim| it.point.fits(&claim.fits)));
-    let mut rows = Vec::new();
-    for results in &points {
-        let known: Vec<Option<Interval>> = figures
-            .iter()
-            .map(|figure| shown.figure(results, figure))
-            .collect();
-        let Some(repeats) = known.iter().flatten().map(|known| known.repeats).max() else {
-            continue;
-        };
-        let mut row: Vec<String> = factors
-            .iter()
-            .map(|factor| results.point.value(factor).to_owned())
-            .collect();
-        row.extend(figures.iter().zip(known).map(|(figure, known)| {
-            known.map_or_else(|| "-".to_owned(), |known| show::shown(figure, &known))
-        }));
-        row.push(repeats.to_string());
-        rows.push(row);
-    }
-    let headings = factors.iter().map(|factor| (*factor).to_owned());
-    let named = figures.iter().map(|figure| {
-        let of = match (&figure.to, &figure.minus) {
-            (Some(to), _) => format!("{} to {to}", figure.arm),
-            (_, Some(minus)) => format!("{} minus {minus}", figure.arm),
-            _ => figure.arm.clone(),
-        };
-        format!("{of}, {}", figure.measure)
+/// The cause of a difference, with our numbers where it is on and where it is off; `None` if the
+/// experiment does not show it.
+fn explained(
+    published: &Published,
+    claim: &Claim,
+    explanation: &Explanation,
+    shown: &Shown<'_>,
+) -> Option<String> {
+    let [on, off] = [&explanation.on, &explanation.off].map(|other| {
+        let claim = claim.elsewhere(other);
+        judge(&claim, &sweep::answer(shown, &claim), published)
     });
-    Some(Sweep {
-        block: name.to_owned(),
-        points: points.len(),
-        headings: headings
-            .chain(named)
-            .chain(["repeats".to_owned()])
-            .collect(),
-        rows,
-    })
+    if !on.verdict.holds() || off.verdict != ClaimVerdict::Refuted {
+        return None;
+    }
+    let number = |judged: Judged| {
+        let number = judged.ours.map(|(interval, _)| interval.into());
+        ours(claim.unit, number)
+    };
+    Some(format!(
+        "{}: {} with it, {} without",
+        explanation.says,
+        number(on),
+        number(off)
+    ))
 }
 
 /// Formats a number in the claim's unit.
 pub fn form(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Times => format!("{value:.2}x"),
+        Unit::Modulus => format!("{value:.2}"),
         Unit::Share => number::percent(value),
         Unit::Ms => format!("{value:.1} ms"),
         Unit::Count => number::figure(value),
@@ -230,42 +188,47 @@ pub(super) fn ours(unit: Unit, number: Option<Number>) -> String {
 fn tone(verdict: ClaimVerdict) -> Tone {
     match verdict {
         ClaimVerdict::Reproduced => Tone::Good,
-        ClaimVerdict::NotReproduced => Tone::Bad,
+        ClaimVerdict::Refuted => Tone::Bad,
         _ => Tone::Plain,
     }
 }
 
-/// Counts the figures with each verdict.
-pub fn tally(all: &[Answered<'_>]) -> Vec<(ClaimVerdict, usize)> {
-    let count = |verdict: ClaimVerdict| {
-        let of = all.iter().filter(|figure| figure.verdict == verdict);
-        (verdict, of.count())
-    };
+/// Counts verdicts.
+pub fn tally(all: impl Iterator<Item = ClaimVerdict>) -> Vec<(ClaimVerdict, usize)> {
+    let all: Vec<ClaimVerdict> = all.collect();
+    let count = |verdict| (verdict, all.iter().filter(|it| **it == verdict).count());
     ClaimVerdict::ALL.map(count).into()
 }
 
+/// How many figures, and how many claims, have each verdict.
 pub(super) fn tally_text(all: &[Answered<'_>]) -> String {
-    let parts: Vec<String> = tally(all)
-        .into_iter()
-        .filter(|(_, count)| *count > 0)
-        .map(|(verdict, count)| format!("{count} {}", verdict.name()))
-        .collect();
-    let noun = if all.len() == 1 { "figure" } else { "figures" };
-    format!("{} {noun}: {}.", all.len(), parts.join(", "))
+    let text = |noun: &str, verdicts: Vec<(ClaimVerdict, usize)>| {
+        let total: usize = verdicts.iter().map(|(_, count)| count).sum();
+        let known = verdicts.into_iter().filter(|(_, count)| *count > 0);
+        let parts: Vec<String> = known
+            .map(|(verdict, count)| format!("{count} {}", verdict.name()))
+            .collect();
+        let plural = if total == 1 { "" } else { "s" };
+        format!("{total} {noun}{plural}: {}.", parts.join(", "))
+    };
+    let figures = tally(all.iter().map(|figure| figure.verdict));
+    let claims = all.iter().flat_map(|figure| &figure.claims);
+    let claims = tally(claims.map(|claim| claim.judged.verdict));
+    format!("{} {}", text("figure", figures), text("claim", claims))
 }
 
 /// The rules, as text for the reader.
 pub(super) fn rules(published: &Published) -> String {
     let percent = |share: f64| format!("{:.0}%", share * 100.0);
     format!(
-        "A number is reproduced if our interval agrees with it to within {} of its effect and \
-         excludes the value of no effect; if our interval only lies on the same side, the \
-         direction is the same. \"The same\" and \"never below\" allow {}. A claim is unknown \
-         without an interval, if the interval contains both the value of no effect and the \
-         published one, or if missing points may change the verdict. A figure has the worst \
-         verdict of its claims. An interval for the largest or smallest of several points is \
-         widened for that choice (Bonferroni); the spread of a point's repeats is moderated by \
-         that of the block's other points with as many processors (Smyth 2004).",
+        "A number is reproduced if all of our interval lies within {} of its effect; if our \
+         interval only excludes no effect on that side, the direction is the same. \"The same\" and \
+         \"never below\" allow {}. A claim is refuted if our interval excludes what it says. It is \
+         explained if it is refuted, and an experiment that switches one cause on and off makes it \
+         hold and fail. Otherwise it is unknown. A figure has the worst verdict of its claims. A \
+         claim about several points has the interval of their largest or smallest value, or of both \
+         (Bonferroni); the spread of a point's repeats is moderated by that of the block's other \
+         points with as many processors (Smyth 2004).",
         percent(published.tolerance_share),
         percent(published.same_share)
     )
@@ -300,7 +263,7 @@ pub(super) fn why(claim: &AnsweredClaim<'_>) -> String {
 }
 
 /// The row of a claim: headings and texts.
-fn row(claim: &AnsweredClaim<'_>) -> [(&'static str, String); 7] {
+fn row(claim: &AnsweredClaim<'_>) -> [(&'static str, String); 8] {
     let beside = claim.beside.as_ref();
     let beside = beside.map_or_else(String::new, |beside| ours(claim.unit, beside.ours));
     let theirs = claim.published;
@@ -317,6 +280,7 @@ fn row(claim: &AnsweredClaim<'_>) -> [(&'static str, String); 7] {
             format!("{} of {}", claim.points_measured, claim.points),
         ),
         ("LUC today", beside),
+        ("lab", ours(claim.unit, claim.lab)),
         ("why", claim.judged.why.clone()),
     ]
 }
@@ -344,11 +308,17 @@ pub fn document(
             ..Section::default()
         }
     };
+    let charts = Section {
+        title: "Plots".to_owned(),
+        page_charts: shown.map_or_else(Vec::new, Shown::plots),
+        ..Section::default()
+    };
+    let charts = Some(charts).filter(Section::has_charts);
     Document {
         title: "The documents' figures compared with ours".to_owned(),
         head: shown.map_or_else(Vec::new, Shown::head),
         intro: rules(published),
-        sections: all.iter().map(section).collect(),
+        sections: charts.into_iter().chain(all.iter().map(section)).collect(),
         verdict: tally_text(all),
         lead: Vec::new(),
         foot: shown.map_or_else(Vec::new, Shown::foot),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::found::Extreme;
 use crate::error::did_you_mean;
 use crate::file::{Figure, Where};
 
@@ -15,6 +16,9 @@ pub struct Published {
     pub tolerance_share: f64,
     /// How far from no effect still counts as none, if a document says "the same".
     pub same_share: f64,
+    /// What the page is about, and what its columns are, as text for the reader.
+    pub question: String,
+    pub columns: String,
     /// The part of the campaign that a quick run measures.
     pub quick: Quick,
     /// Names of the documents by the first letter of their figures' names.
@@ -88,6 +92,8 @@ pub struct Claim {
     pub over: Option<String>,
     /// Arm shown for comparison: today's LUC, where `of` is a published controller.
     pub beside: Option<String>,
+    /// A second witness: the same in the lab. The verdict does not depend on it.
+    pub lab: Option<Elsewhere>,
     /// Measures to rank by their correlation with `of`, a rate.
     #[serde(default)]
     pub causes: Vec<String>,
@@ -96,6 +102,29 @@ pub struct Claim {
     /// Why ours differs, if the reason was found.
     #[serde(default)]
     pub because: String,
+    pub explanation: Option<Explanation>,
+}
+
+/// Other points for the same claim.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Elsewhere {
+    /// Block, if it is not the claim's.
+    pub block: Option<String>,
+    /// Conditions instead of the claim's.
+    #[serde(default, rename = "where")]
+    pub fits: Where,
+}
+
+/// An experiment that shows why a claim is refuted here: the claim holds where the cause is on, and
+/// is refuted where it is off.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Explanation {
+    /// The cause.
+    pub says: String,
+    pub on: Elsewhere,
+    pub off: Elsewhere,
 }
 
 /// Gain sets: every combination.
@@ -114,6 +143,8 @@ pub struct Gains {
 pub enum Unit {
     /// A ratio: no effect is 1.
     Times,
+    /// The modulus of a pole, compared with 1.
+    Modulus,
     /// A share, shown as a percentage.
     Share,
     Ms,
@@ -145,7 +176,7 @@ pub enum ClaimTake {
     Max,
     /// The smallest.
     Min,
-    /// The point that is farthest from the claimed side, so that every point counts.
+    /// What is claimed of every point: the point farthest from it decides.
     Every,
     /// The largest share lost from one value of `over` to a later one.
     Lost,
@@ -178,9 +209,52 @@ impl ClaimTake {
 }
 
 impl Claim {
+    /// The claim about other points.
+    pub fn elsewhere(&self, other: &Elsewhere) -> Self {
+        Self {
+            block: other.block.clone().unwrap_or_else(|| self.block.clone()),
+            fits: other.fits.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// The claim at all points that its answer needs: its own, the lab's and its explanation's.
+    pub fn everywhere(&self) -> Vec<Self> {
+        let explanation = self.explanation.iter();
+        let others = explanation
+            .flat_map(|it| [&it.on, &it.off])
+            .chain(&self.lab);
+        let others = others.map(|other| self.elsewhere(other));
+        std::iter::once(self.clone()).chain(others).collect()
+    }
+
     /// The value that means no effect.
     pub fn none(&self) -> f64 {
-        if self.unit == Unit::Times { 1.0 } else { 0.0 }
+        match self.unit {
+            Unit::Times | Unit::Modulus => 1.0,
+            _ => 0.0,
+        }
+    }
+
+    /// Whether it claims something of every point, not of one.
+    pub fn is_of_every_point(&self) -> bool {
+        self.take == ClaimTake::Every
+            || matches!(
+                self.side(),
+                Some(Direction::Same | Direction::NotBelow | Direction::NotAbove)
+            )
+    }
+
+    /// Which of all points decide it.
+    pub fn extremes(&self) -> &'static [Extreme] {
+        match (self.take, self.side()) {
+            (ClaimTake::Every, None | Some(Direction::Same)) => {
+                &[Extreme::Smallest, Extreme::Largest]
+            }
+            (ClaimTake::Every, Some(Direction::Above | Direction::NotBelow))
+            | (ClaimTake::Min, _) => &[Extreme::Smallest],
+            _ => &[Extreme::Largest],
+        }
     }
 
     /// The claimed direction; `None` for a level.

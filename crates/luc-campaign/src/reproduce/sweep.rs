@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use luc_control::poles;
 
 use super::causes;
-use super::found::Found;
-use super::published::{Claim, ClaimTake, Direction, Gains};
+use super::found::{Candidate, Found};
+use super::published::{Claim, ClaimTake, Gains};
 use crate::figures::PointResults;
 use crate::file::{Block, Figure, Value, Where};
 use crate::points::Point;
@@ -67,14 +67,18 @@ fn of_poles(gains: &Gains) -> Found {
     let Some((modulus, at)) = largest else {
         return Found::default();
     };
+    let interval = Interval {
+        mean: modulus,
+        ends: Some((modulus, modulus)),
+        sd: None,
+        repeats: 1,
+    };
     Found {
-        interval: Some(Interval {
-            mean: modulus,
-            ends: Some((modulus, modulus)),
-            sd: None,
-            repeats: 1,
-        }),
-        at,
+        candidates: vec![Candidate {
+            at,
+            alone: interval,
+            jointly: interval,
+        }],
         points: sets,
         measured: sets,
         ranking: None,
@@ -82,7 +86,7 @@ fn of_poles(gains: &Gains) -> Found {
 }
 
 /// A point, or a pair of points, that may give the claim's number.
-struct Candidate<'a> {
+struct Place<'a> {
     at: String,
     /// Its number of processors, as its block writes it.
     vcpus: String,
@@ -129,10 +133,10 @@ fn figure_of<'a>(
     let of_points = points.len();
     let has_value = |it: &&PointResults<'_>| it.interval(figure, 0.5, &Prior::NONE).is_some();
     let measured: Vec<_> = points.into_iter().filter(has_value).collect();
-    let candidates = if claim.take.is_along() {
+    let places = if claim.take.is_along() {
         along(claim, block, figure, &measured)
     } else {
-        let candidate = |results: &&'a PointResults<'a>| Candidate {
+        let place = |results: &&'a PointResults<'a>| Place {
             at: label(block, &results.point, None),
             vcpus: results.point.value(VCPUS).to_owned(),
             sample: match claim.take {
@@ -140,14 +144,21 @@ fn figure_of<'a>(
                 _ => Sample::Figure(results, figure),
             },
         };
-        measured.iter().map(candidate).collect()
+        measured.iter().map(place).collect()
     };
-    let confidence = shown.campaign.stop.confidence;
+    let alone = shown.campaign.stop.confidence;
+    let jointly = 1.0 - (1.0 - alone) / places.len().max(1) as f64;
     let priors = priors(shown, claim, figure);
-    let found = extreme(claim, &candidates, confidence, &priors);
+    let candidate = |place: &Place<'_>| {
+        let prior = priors.get(&place.vcpus).unwrap_or(&Prior::NONE);
+        Some(Candidate {
+            at: place.at.clone(),
+            alone: place.sample.interval(alone, prior)?,
+            jointly: place.sample.interval(jointly, prior)?,
+        })
+    };
     Found {
-        interval: found.map(|(_, interval)| interval),
-        at: found.map_or_else(String::new, |(candidate, _)| candidate.at.clone()),
+        candidates: places.iter().filter_map(candidate).collect(),
         points: of_points,
         measured: measured.len(),
         ranking: None,
@@ -178,49 +189,13 @@ fn priors(shown: &Shown<'_>, claim: &Claim, figure: &Figure) -> BTreeMap<String,
     variances.into_iter().map(of).collect()
 }
 
-/// The candidate that decides the claim. One chosen as the largest of n gets an interval with a
-/// confidence of 1 - (1 - confidence)/n (Bonferroni). If every point must hold, the one whose
-/// interval reaches farthest from the claim decides, at the plain confidence.
-fn extreme<'a>(
-    claim: &Claim,
-    candidates: &'a [Candidate<'a>],
-    confidence: f64,
-    priors: &BTreeMap<String, Prior>,
-) -> Option<(&'a Candidate<'a>, Interval)> {
-    let interval = |candidate: &Candidate<'_>, confidence| {
-        let prior = priors.get(&candidate.vcpus).unwrap_or(&Prior::NONE);
-        candidate.sample.interval(confidence, prior)
-    };
-    let chosen_by = |interval: &Interval| match (claim.take, claim.side(), interval.ends) {
-        // A point without an interval leaves a claim about every point open.
-        (ClaimTake::Every, _, None) => f64::INFINITY,
-        (ClaimTake::Every, Some(Direction::Above | Direction::NotBelow), Some((low, _))) => -low,
-        (ClaimTake::Every, Some(Direction::Same), Some((low, high))) => {
-            let none = claim.none();
-            (low - none).abs().max((high - none).abs())
-        }
-        (ClaimTake::Every, _, Some((_, high))) => high,
-        (ClaimTake::Min, ..) => -interval.mean,
-        _ => interval.mean,
-    };
-    let best = candidates
-        .iter()
-        .filter_map(|candidate| Some((candidate, interval(candidate, confidence)?)))
-        .max_by(|(_, a), (_, b)| chosen_by(a).total_cmp(&chosen_by(b)))?;
-    if claim.take == ClaimTake::Every {
-        return Some(best);
-    }
-    let confidence = 1.0 - (1.0 - confidence) / candidates.len().max(1) as f64;
-    Some((best.0, interval(best.0, confidence)?))
-}
-
 /// Pairs of points that differ in `over` alone, the earlier value first.
 fn along<'a>(
     claim: &Claim,
     block: &Block,
     figure: &Figure,
     points: &[&'a PointResults<'a>],
-) -> Vec<Candidate<'a>> {
+) -> Vec<Place<'a>> {
     let over = claim.over.as_deref().unwrap_or_default();
     let is_meant = |value: &&Value| {
         let wanted = claim.fits.get(over);
@@ -234,7 +209,7 @@ fn along<'a>(
         .filter(is_meant)
         .map(|value| value.0.as_str())
         .collect();
-    let place = |point: &Point<'_>| {
+    let step = |point: &Point<'_>| {
         order
             .iter()
             .position(|value| *value == point.value(over))
@@ -245,11 +220,11 @@ fn along<'a>(
         let mut names = block.factors.keys().map(toml::Spanned::get_ref);
         names.all(|name| name == over || a.value(name) == b.value(name))
     };
-    let mut candidates = Vec::new();
+    let mut places = Vec::new();
     for first_results in points {
         for last_results in points {
             let (from, to) = (&first_results.point, &last_results.point);
-            let (i, j) = (place(from), place(to));
+            let (i, j) = (step(from), step(to));
             let is_wanted = match claim.take {
                 ClaimTake::Lost => i < j,
                 ClaimTake::LostLast => i < j && j == last,
@@ -264,7 +239,7 @@ fn along<'a>(
             if !at.is_empty() {
                 at += ", ";
             }
-            candidates.push(Candidate {
+            places.push(Place {
                 at: at + &step,
                 vcpus: from.value(VCPUS).to_owned(),
                 sample: match claim.take {
@@ -275,7 +250,7 @@ fn along<'a>(
             });
         }
     }
-    candidates
+    places
 }
 
 /// One arm's own values, one for each repeat.
@@ -373,24 +348,36 @@ repeats_max = 3
         answer(&Shown::new(&campaign, &results, None), &claim)
     }
 
+    /// The number that decides, and where it is from.
+    fn decides(text: &str, repeats: u32, but: Option<&str>) -> (Interval, String) {
+        let claim: Claim = toml::from_str(&format!("says = \"\"\n{text}")).unwrap();
+        let found = answer_to(text, repeats, but);
+        let (interval, at) = found.extreme(claim.extremes()[0]).unwrap();
+        (interval, at.to_owned())
+    }
+
     const RATIO: &str = "unit = \"times\"\npublished = 2\nof = { arm = \"luc\", to = \"stock\", measure = \"rate\" }\n";
     const LOST: &str = "unit = \"share\"\npublished = 0.1\nover = \"mips\"\nof = { arm = \"stock\", measure = \"rate\" }\n";
 
     #[test]
     fn extremes_of_points() {
-        let most = answer_to(RATIO, 3, None);
-        assert!((most.interval.unwrap().mean - 1.5).abs() < 1e-9);
-        assert!(most.at.contains("mips 500"), "{}", most.at);
-        assert_eq!((most.points, most.measured), (6, 6));
-        let least = answer_to(&format!("{RATIO}take = \"min\""), 3, None);
-        assert!((least.interval.unwrap().mean - 1.0).abs() < 1e-9);
+        let (most, at) = decides(RATIO, 3, None);
+        assert!((most.mean - 1.5).abs() < 1e-9);
+        assert!(at.contains("mips 500"), "{at}");
+        let all = answer_to(RATIO, 3, None);
+        assert_eq!((all.points, all.measured, all.candidates.len()), (6, 6, 6));
+        let (least, _) = decides(&format!("{RATIO}take = \"min\""), 3, None);
+        assert!((least.mean - 1.0).abs() < 1e-9);
         // Above at every point: the smallest counts.
-        let every = answer_to(&format!("{RATIO}take = \"every\""), 3, None);
-        assert!((every.interval.unwrap().mean - 1.0).abs() < 1e-9);
+        let (every, _) = decides(&format!("{RATIO}take = \"every\""), 3, None);
+        assert!((every.mean - 1.0).abs() < 1e-9);
         let partly = answer_to(RATIO, 3, Some("500"));
         assert_eq!((partly.points, partly.measured), (6, 4));
         let none = answer_to(&format!("{RATIO}where = {{ mips = 500 }}"), 3, Some("500"));
-        assert_eq!((none.interval, none.points, none.measured), (None, 2, 0));
+        assert_eq!(
+            (none.points, none.measured, none.candidates.len()),
+            (2, 0, 0)
+        );
     }
 
     #[test]
@@ -400,48 +387,52 @@ repeats_max = 3
             ("lost-ends", 0.4, "vcpus 4, mips 125 to 500"),
             ("lost-last", 0.5, "vcpus 4, mips 250 to 500"),
         ] {
-            let found = answer_to(&format!("{LOST}take = \"{take}\""), 3, None);
-            let interval = found.interval.unwrap();
+            let (interval, found_at) = decides(&format!("{LOST}take = \"{take}\""), 3, None);
             assert!((interval.mean - lost).abs() < 1e-9, "{take}: {interval:?}");
-            assert_eq!(found.at, at);
+            assert_eq!(found_at, at);
             let (low, high) = interval.ends.unwrap();
             assert!(low < interval.mean && interval.mean < high);
         }
         // The ends are the first and the last speed that the claim covers.
-        let part = answer_to(
+        let (_, part) = decides(
             &format!("{LOST}take = \"lost-ends\"\nwhere = {{ mips = [250, 500] }}"),
             3,
             None,
         );
-        assert_eq!(part.at, "vcpus 4, mips 250 to 500");
+        assert_eq!(part, "vcpus 4, mips 250 to 500");
         // Without results at the last speed there is no answer.
         let open = answer_to(&format!("{LOST}take = \"lost-ends\""), 3, Some("500"));
-        assert_eq!(open.interval, None);
+        assert_eq!(open.candidates, []);
         let rise = LOST.replace("share", "times") + "take = \"rise-ends\"";
-        let rise = answer_to(&rise, 3, None);
-        assert!(
-            (rise.interval.unwrap().mean - 1.0).abs() < 1e-9,
-            "vcpus 1 rises most"
-        );
+        let (rise, _) = decides(&rise, 3, None);
+        assert!((rise.mean - 1.0).abs() < 1e-9, "vcpus 1 rises most");
         let more = LOST.replace("share", "count") + "take = \"more-ends\"";
-        let interval = answer_to(&more, 3, None).interval.unwrap();
+        let (interval, _) = decides(&more, 3, None);
         assert!(interval.mean.abs() < 1e-9, "{interval:?}");
-        let single = answer_to(&format!("{LOST}take = \"lost\""), 1, None);
-        assert_eq!(single.interval.unwrap().ends, None);
+        let (single, _) = decides(&format!("{LOST}take = \"lost\""), 1, None);
+        assert_eq!(single.ends, None);
     }
 
     #[test]
-    fn an_extreme_of_many_is_less_sure() {
-        let one = format!("{LOST}take = \"lost-ends\"\nwhere = {{ vcpus = 4 }}");
-        let (one, two) = (
-            answer_to(&one, 3, None).interval.unwrap(),
-            answer_to(&format!("{LOST}take = \"lost-ends\""), 3, None)
-                .interval
-                .unwrap(),
+    fn intervals_of_many_hold_at_once() {
+        let one = answer_to(
+            &format!("{LOST}take = \"lost-ends\"\nwhere = {{ vcpus = 4 }}"),
+            3,
+            None,
         );
+        let two = answer_to(&format!("{LOST}take = \"lost-ends\""), 3, None);
         let width = |interval: &Interval| interval.ends.map(|(low, high)| high - low).unwrap();
-        assert!((one.mean - two.mean).abs() < 1e-9);
-        assert!(width(&two) > width(&one));
+        let [only] = &one.candidates[..] else {
+            panic!("{one:?}");
+        };
+        assert_eq!(only.alone, only.jointly);
+        let same = two
+            .candidates
+            .iter()
+            .find(|it| it.at.starts_with("vcpus 4"))
+            .unwrap();
+        assert_eq!(same.alone, only.alone);
+        assert!(width(&same.jointly) > width(&same.alone));
     }
 
     #[test]
@@ -453,10 +444,13 @@ repeats_max = 3
             )
         };
         let found = answer_to(&claim(r#""counter:steady", "counter:waited""#), 3, None);
-        let interval = found.interval.unwrap();
+        let [strongest] = &found.candidates[..] else {
+            panic!("{found:?}");
+        };
+        let interval = strongest.alone;
         let (low, high) = interval.ends.unwrap();
         assert!(interval.mean > 0.9 && 0.0 < low && low < interval.mean && high <= 1.0);
-        assert_eq!(found.at, "counter:waited hurts, 18 runs");
+        assert_eq!(strongest.at, "counter:waited hurts, 18 runs");
         assert_eq!((found.points, found.measured), (6, 6));
         let ranking = found.ranking.unwrap();
         // A constant quantity is not ranked.
@@ -466,10 +460,10 @@ repeats_max = 3
         assert!(only.pearson < -0.9 && only.spearman < -0.9);
         assert!((ranking.component_variance_share.unwrap() - 1.0).abs() < 1e-9);
         // A measure that is not counted there differs from one that is not measured yet.
-        for (repeats, verdict) in [(3, ClaimVerdict::NotApplicable), (0, ClaimVerdict::Unknown)] {
+        for (repeats, verdict) in [(3, ClaimVerdict::CannotBeAsked), (0, ClaimVerdict::Unknown)] {
             let text = claim("\"cache_miss_share\"");
             let found = answer_to(&text, repeats, None);
-            assert_eq!(found.interval, None);
+            assert_eq!(found.candidates, []);
             let claim: Claim = toml::from_str(&format!("says = \"\"\n{text}")).unwrap();
             assert_eq!(
                 verdict::judge(&claim, &found, Published::builtin()).verdict,
@@ -481,7 +475,7 @@ repeats_max = 3
     #[test]
     fn spread_is_of_the_repeats() {
         let text = "unit = \"share\"\npublished = 0.12\nlevel = true\ntake = \"spread\"\nof = { arm = \"stock\", measure = \"rate\" }";
-        let found = answer_to(text, 3, None).interval.unwrap();
+        let (found, _) = decides(text, 3, None);
         assert!((found.mean - 0.01 / 1.02).abs() < 1e-9, "{found:?}");
     }
 
@@ -493,10 +487,11 @@ repeats_max = 3
             kd: vec![0.25],
             c: vec![1.0],
         };
+        let modulus = |found: &Found| found.candidates[0].alone.mean;
         let one = of_poles(&gains(vec![0.8]));
-        assert!((one.interval.unwrap().mean - 0.737).abs() < 1e-3);
+        assert!((modulus(&one) - 0.737).abs() < 1e-3);
         let more = of_poles(&gains(vec![0.8, 0.1]));
-        assert!(more.interval.unwrap().mean > one.interval.unwrap().mean);
+        assert!(modulus(&more) > modulus(&one));
         assert_eq!(more.points, 2);
         assert_eq!(of_poles(&gains(vec![-1.0])), Found::default());
     }

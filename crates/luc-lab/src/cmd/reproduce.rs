@@ -11,6 +11,7 @@ use luc_campaign::reproduce::published::Reported;
 use luc_campaign::reproduce::{Published, campaign as whole, chosen, markdown};
 use luc_campaign::show::Shown;
 use luc_campaign::{Store, run};
+use luc_report::show::svg;
 use luc_report::{html, text};
 use serde_json::json;
 
@@ -61,7 +62,7 @@ pub struct Args {
     /// Directory that holds the sources of the module
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
-    /// Also write the answer as Markdown
+    /// Also write the answer as Markdown, with its plots in files beside it
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     markdown: Option<PathBuf>,
     /// Print JSON
@@ -166,8 +167,13 @@ impl Args {
         });
         let page = page.transpose()?;
         if let Some(path) = &self.markdown {
-            let page = markdown::markdown(all, answers, shown);
-            write(path, &page)?;
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            let picture = |at: usize| format!("{stem}-{}.svg", at + 1);
+            for (at, chart) in shown.map_or_else(Vec::new, Shown::plots).iter().enumerate() {
+                let drawing = svg::file(chart, svg::LIGHT);
+                write(&path.with_file_name(picture(at)), &drawing)?;
+            }
+            write(path, &markdown::markdown(all, answers, shown, picture))?;
         }
         if self.json {
             return context
