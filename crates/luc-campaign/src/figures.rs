@@ -1,7 +1,7 @@
 //! Figures of a point: one value for each repeat, and their interval.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use luc_stats::{Interval, Prior};
 
@@ -21,11 +21,16 @@ pub struct PointResults<'a> {
 }
 
 impl<'a> PointResults<'a> {
-    /// Picks the point's results, of at most `most` repeats, from those of all cells.
-    pub fn of(point: Point<'a>, by_cell: &BTreeMap<&Cell, &'a CellResult>, most: u32) -> Self {
-        let of = |repeat| Some((repeat, *by_cell.get(&point.cell(repeat))?));
+    /// Picks the point's results from those of all cells; `repeats` holds every repeat that some
+    /// cell has.
+    pub fn of(
+        point: Point<'a>,
+        by_cell: &BTreeMap<&Cell, &'a CellResult>,
+        repeats: &BTreeSet<u32>,
+    ) -> Self {
+        let of = |&repeat| Some((repeat, *by_cell.get(&point.cell(repeat))?));
         Self {
-            repeats: (1..=most).filter_map(of).collect(),
+            repeats: repeats.iter().filter_map(of).collect(),
             point,
         }
     }

@@ -37,16 +37,12 @@ impl<'a> Shown<'a> {
     /// Picks one result for each of the campaign's own cells: one of `machine`'s current versions
     /// if there is one, or else the last that was measured.
     pub fn new(campaign: &'a Campaign, results: &'a Results, machine: Option<&Setup>) -> Self {
-        let points = points::all(campaign).into_iter().map(|point| {
-            let block = campaign.block(point.block);
-            (
-                block.map_or(0, |block| campaign.stop_of(block).repeats_max),
-                point,
-            )
-        });
-        let points: Vec<(u32, Point<'a>)> = points.collect();
-        let cells = |(most, point): &(u32, Point<'_>)| -> Vec<Cell> {
-            (1..=*most).map(|repeat| point.cell(repeat)).collect()
+        let points = points::all(campaign);
+        let failed = results.failed.iter().map(|failed| &failed.cell);
+        let measured = results.results.iter().map(|result| &result.cell);
+        let repeats: BTreeSet<u32> = measured.chain(failed).map(|cell| cell.repeat).collect();
+        let cells = |point: &Point<'_>| -> Vec<Cell> {
+            repeats.iter().map(|repeat| point.cell(*repeat)).collect()
         };
         let own: BTreeSet<Cell> = points.iter().flat_map(cells).collect();
         let mut versions = machine.map(VersionsOf::new);
@@ -75,7 +71,7 @@ impl<'a> Shown<'a> {
                 .collect(),
             points: points
                 .into_iter()
-                .map(|(most, point)| PointResults::of(point, &chosen, most))
+                .map(|point| PointResults::of(point, &chosen, &repeats))
                 .collect(),
         }
     }

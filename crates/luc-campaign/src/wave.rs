@@ -38,11 +38,12 @@ pub fn next(
     failed: &BTreeSet<&Cell>,
 ) -> Wave {
     let mut wave = Wave::default();
+    let measured = by_cell.keys().map(|cell| cell.repeat).collect();
     for block in &campaign.blocks {
         let rule = campaign.stop_of(block);
         for point in points::of_block(campaign, block) {
             wave.points += 1;
-            let results = PointResults::of(point, by_cell, rule.repeats_max);
+            let results = PointResults::of(point, by_cell, &measured);
             let (point, repeats) = (&results.point, &results.repeats);
             let has_failed = |repeat: u32| failed.contains(&point.cell(repeat));
             let tried = |repeat: &u32| repeats.contains_key(repeat) || has_failed(*repeat);

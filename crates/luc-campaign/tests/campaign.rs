@@ -53,6 +53,27 @@ fn unequal_repeats_go_on_until_the_most() {
 }
 
 #[test]
+fn results_beyond_the_most_repeats_count() {
+    let (store, _dir) = store();
+    let formula = Formula {
+        noise: 0.3,
+        ..Formula::default()
+    };
+    assert_eq!(run(&formula, &store).measured, 24);
+    let fewer = SMALL.replace("repeats_max = 6", "repeats_max = 3");
+    let fewer = campaigns::parse("small.toml", &fewer).expect("it is sound");
+    let ended = run::run(&fewer, &store, &formula, &setup(), false, &Quiet).expect("measured");
+    assert_eq!(
+        (ended.measured, ended.wave.done, ended.wave.wide),
+        (0, 24, 4)
+    );
+    let results = store.read().expect("readable");
+    let shown = Shown::new(&fewer, &results, None);
+    let repeats = shown.all().iter().map(|point| point.repeats.len());
+    assert_eq!(repeats.collect::<Vec<_>>(), [6; 4]);
+}
+
+#[test]
 fn the_order_is_drawn_and_the_same_again() {
     let orders: Vec<Vec<String>> = (0..2)
         .map(|_| {
