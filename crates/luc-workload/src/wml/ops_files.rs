@@ -91,7 +91,7 @@ impl<'e, S: System> Thread<'e, S> {
             picked.await?
         };
         let entries = &self.engine.filesets[file.fileset].files;
-        let mine = u32::from(named.is_some());
+        let mine = u32::from(slot > 0 && self.slots[slot].open.is_some());
         if entries.opens(file.index) > mine || !entries.exists(file.index) {
             // Another thread has the file open, or it is already gone: leave it alone and do not
             // count it.

@@ -221,6 +221,19 @@ fn point_7_a_delete_leaves_files_alone_that_are_open_and_does_not_count() {
 }
 
 #[test]
+fn point_7_a_delete_by_a_closed_fd_leaves_a_file_alone_that_is_open_elsewhere() {
+    let plan = file(
+        "entries=1,size=1k,prealloc=0",
+        "flowop createfile name=c,filesetname=set,fd=1\nflowop closefile name=c2,fd=1\n\
+         flowop openfile name=o,filesetname=set,fd=2\n\
+         flowop deletefile name=d,filesetname=set,fd=1",
+    );
+    let (flow, counts) = once(&plan);
+    flow.expect("runs");
+    assert_eq!(counts, [(1, 0), (1, 0), (1, 0), (0, 0)]);
+}
+
+#[test]
 fn point_7_a_delete_by_fd_takes_the_file_that_was_there() {
     let plan = file(
         "entries=3,size=1k,prealloc=0",
