@@ -57,15 +57,11 @@ impl<T> OrFailure<T> for Result<T, CampaignError> {
                 CampaignError::Unavailable { .. } => Code::LabUnavailable,
                 CampaignError::Failed { .. } => Code::Lab,
                 CampaignError::Backend { .. } => Code::BackEnd,
-                CampaignError::Interrupted => {
-                    return Failure::Coded(Code::Interrupted, error.to_string());
-                }
-                CampaignError::File { .. } => {
-                    return Failure::Unexpected(anyhow::anyhow!("campaign: {error}"));
-                }
+                CampaignError::Interrupted => Code::Interrupted,
+                CampaignError::File { .. } => Code::Unexpected,
                 _ => Code::Campaign,
             };
-            Failure::Coded(code, format!("campaign: {error}"))
+            Failure::coded(code, error)
         })
     }
 }

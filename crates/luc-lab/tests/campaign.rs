@@ -334,12 +334,12 @@ fn a_full_disk_is_told_and_loses_nothing() {
             .expect("results")
             .count();
         let said = run(luc_in(dir).args(["campaign", "report", "good.toml", "-o", "out"]));
-        let line = "luc-lab: campaign: cannot write out/report.html: No space left on device";
+        let line = "luc-lab: cannot write out/report.html: No space left on device";
         assert!(said.contains(line), "{said}");
         let source = ["--source", SOURCES];
         let line = ["campaign", "run", "good.toml", "-o", "out"];
         let said = run(luc_in(dir).args(line).args(source));
-        let line = "luc-lab: campaign: cannot write out/campaign.toml: No space left on device";
+        let line = "luc-lab: cannot write out/campaign.toml: No space left on device";
         assert!(
             said.contains(line) && said.ends_with("[exit 1]\n"),
             "{said}"

@@ -77,7 +77,7 @@ fn no_slurm() {
     let (code, line) = slurm.run(&slurm.path("out"), &[]);
     assert_eq!(code, BACK_END, "{line}");
     assert!(
-        line.starts_with("luc-lab: campaign: slurm: no scontrol in PATH; run this where"),
+        line.starts_with("luc-lab: slurm: no scontrol in PATH; run this where"),
         "{line}"
     );
 }
@@ -93,7 +93,7 @@ fn a_slurm_that_refuses() {
     assert_eq!(code, BACK_END, "{line}");
     assert_eq!(
         line,
-        "luc-lab: campaign: slurm: sbatch: error: invalid account\n"
+        "luc-lab: slurm: sbatch: error: invalid account\n"
     );
     assert!(!slurm.path("out/slurm").exists(), "keys that no job needs");
     slurm.command("scontrol", "echo 'MaxArraySize            = 0'");
@@ -176,7 +176,7 @@ fn keys_that_are_none() {
         cell("1"),
         (
             CAMPAIGN,
-            "luc-lab: campaign: cell: keys: it is empty\n".into()
+            "luc-lab: cell: keys: it is empty\n".into()
         )
     );
     // The end of the first key is lost.
@@ -184,13 +184,13 @@ fn keys_that_are_none() {
     let (code, line) = cell("1");
     assert_eq!(code, CAMPAIGN, "{line}");
     assert!(
-        line.starts_with("luc-lab: campaign: cell: keys:1: EOF while parsing"),
+        line.starts_with("luc-lab: cell: keys:1: EOF while parsing"),
         "{line}"
     );
     fs::write(&keys, b"\xff\xfe\n").expect("a file");
     assert_eq!(cell("1").0, UNEXPECTED);
     fs::write(&keys, "a\nb\n").expect("a file");
-    let line = "luc-lab: campaign: cell: keys: its last line is number 2; there is no line 7\n";
+    let line = "luc-lab: cell: keys: its last line is number 2; there is no line 7\n";
     assert_eq!(cell("7"), (CAMPAIGN, line.into()));
     assert_eq!(cell("0").0, USAGE);
     assert!(

@@ -60,7 +60,7 @@ impl Verb for Args {
         let ended = run::run(&campaign, &store, &local, &setup, true, &bar).or_failure()?;
         drop(bar);
         render(&campaign, &store, Some(&setup), context)?;
-        all_measured("demo", &ended, &store)
+        all_measured(&ended, &store)
     }
 
     /// An interrupt keeps all measured cells.

@@ -103,7 +103,7 @@ impl Verb for Args {
         let answers = document::answer(all, &figures, Some(&shown));
         self.tell(&answers, Some(&shown), Some(&store), context)?;
         match measured {
-            Some((_, ended)) => campaign::all_measured("reproduce", &ended, &store),
+            Some((_, ended)) => campaign::all_measured(&ended, &store),
             None => Ok(()),
         }
     }
@@ -191,7 +191,7 @@ impl Args {
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|error| {
-        let line = format!("reproduce: cannot write {}: {error}", path.display());
+        let line = format!("cannot write {}: {error}", path.display());
         Failure::Unexpected(anyhow::anyhow!(line))
     })
 }

@@ -273,7 +273,7 @@ fn end(held: &mut Held) -> Result<()> {
 pub fn put_back_at_once() {
     for mut one in std::mem::take(&mut held().1) {
         if let Err(error) = end(&mut one) {
-            let _ = writeln!(std::io::stderr(), "luc: campaign: {error}");
+            let _ = writeln!(std::io::stderr(), "luc-lab: {error}");
         }
     }
 }

@@ -63,10 +63,7 @@ impl Verb for Args {
         if measure::measure_cell(&cell, &store, &setup, &mut luc_vm::Silent).or_failure()? {
             return Ok(());
         }
-        let line = format!(
-            "campaign: the cell failed; see {}",
-            self.out.join("failed").display()
-        );
+        let line = format!("the cell failed; see {}", self.out.join("failed").display());
         Err(Failure::Coded(Code::Lab, line))
     }
 

@@ -62,11 +62,8 @@ impl Verb for Args {
             return Ok(());
         }
         context.out.flush()?;
-        let line = format!(
-            "campaign: {} changed",
-            counted(changed as u64, "figure", "figures")
-        );
-        Err(Failure::Coded(Code::Changed, line))
+        let figures = counted(changed as u64, "figure", "figures");
+        Err(Failure::Coded(Code::Changed, format!("{figures} changed")))
     }
 }
 

@@ -58,13 +58,13 @@ enum On {
 }
 
 /// Fails if a cell failed.
-pub fn all_measured(verb: &str, ended: &run::Ended, store: &Store) -> Result<(), Failure> {
+pub fn all_measured(ended: &run::Ended, store: &Store) -> Result<(), Failure> {
     if ended.wave.failed == 0 {
         return Ok(());
     }
     let failed = counted(ended.wave.failed as u64, "cell", "cells");
     let folder = store.dir().join("failed");
-    let line = format!("{verb}: {failed} failed; see {}", folder.display());
+    let line = format!("{failed} failed; see {}", folder.display());
     Err(Failure::Coded(Code::Lab, line))
 }
 
@@ -88,7 +88,7 @@ impl Verb for Args {
             run::run(&campaign, &store, &*backend, &setup, self.again, &bar).or_failure()?;
         drop(bar);
         let tally = status::render(&campaign, &store, Some(&setup), context)?;
-        all_measured("campaign", &ended, &store)?;
+        all_measured(&ended, &store)?;
         status::missed(tally)
     }
 

@@ -169,6 +169,7 @@ pub fn missed(tally: Tally) -> Result<(), Failure> {
     if tally.missed == 0 {
         return Ok(());
     }
-    let line = format!("campaign: {}", tally.sentence().trim_end_matches('.'));
-    Err(Failure::Coded(Code::FiguresMissed, line))
+    let sentence = tally.sentence();
+    let line = sentence.trim_end_matches('.');
+    Err(Failure::coded(Code::FiguresMissed, line))
 }
