@@ -31,7 +31,11 @@ impl DiffSide {
         let text = std::fs::read_to_string(&path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => CampaignError::BadFolder {
                 path: store.dir().to_owned(),
-                why: format!("it holds no {CAMPAIGN_FILE}; `luc-lab campaign run` writes it"),
+                why: format!(
+                    "it holds no {CAMPAIGN_FILE}; `luc-lab campaign report CAMPAIGN --out {}` \
+                     writes it",
+                    store.dir().display()
+                ),
             },
             _ => CampaignError::file("read", &path)(error),
         })?;

@@ -23,7 +23,7 @@ use crate::result::{ArmResult, Measured};
 
 /// Name and version of a result's format.
 const SCHEMA: &str = "luc-cell/1";
-/// The campaign that the folder was last run with.
+/// The campaign that the folder was last run or reported with.
 pub const CAMPAIGN_FILE: &str = "campaign.toml";
 
 /// A cell's result.

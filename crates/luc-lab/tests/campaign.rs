@@ -240,6 +240,30 @@ fn what_changed_between_two_folders() {
     assert!(said.ends_with("[exit 28]\n"), "{said}");
 }
 
+/// The cells of an export are measured elsewhere, so their folder holds nothing else.
+#[test]
+fn gathered_cells_are_compared_after_a_report() {
+    let dir = tempfile::tempdir().expect("a folder");
+    fs::write(dir.path().join("good.toml"), SMALL).expect("written");
+    let gathered = dir.path().join("gathered");
+    folder(&gathered, SMALL, |_, repeat| {
+        let rate = 100.0 + f64::from(repeat);
+        Some([rate, rate * 2.0])
+    });
+    fs::remove_file(gathered.join("campaign.toml")).expect("removed");
+    fs::remove_dir(gathered.join("failed")).expect("removed");
+    let diff = || run(luc_in(dir.path()).args(["campaign", "diff", "gathered", "gathered"]));
+    let refused = diff();
+    let remedy = "`luc-lab campaign report CAMPAIGN --out gathered` writes it";
+    assert!(refused.contains(remedy), "{refused}");
+    luc_in(dir.path())
+        .args(["campaign", "report", "good.toml", "--out", "gathered"])
+        .assert()
+        .success();
+    let same = diff();
+    assert!(same.contains("0 changed, 8 the same"), "{same}");
+}
+
 #[test]
 fn results_that_are_damaged_old_or_of_the_future() {
     let dir = tempfile::tempdir().expect("a folder");

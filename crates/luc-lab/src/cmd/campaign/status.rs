@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use luc_campaign::places::{self, Setup};
 use luc_campaign::show::{Shown, Tally};
+use luc_campaign::store::CAMPAIGN_FILE;
 use luc_campaign::{Campaign, Store, run, sheets};
 use luc_report::{html, text};
 use serde_json::json;
@@ -115,7 +116,10 @@ impl Verb for Report {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let campaign = self.chosen.campaign()?;
         let store = Store::existing(&self.chosen.out()).or_failure()?;
-        missed(render(&campaign, &store, None, context)?)
+        let tally = render(&campaign, &store, None, context)?;
+        let text = campaign.text.as_bytes();
+        store.write(CAMPAIGN_FILE, text).or_failure()?;
+        missed(tally)
     }
 }
 
