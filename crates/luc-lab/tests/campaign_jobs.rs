@@ -91,10 +91,7 @@ fn a_slurm_that_refuses() {
     );
     let (code, line) = slurm.run(&slurm.path("out"), &["--partition", "p"]);
     assert_eq!(code, BACK_END, "{line}");
-    assert_eq!(
-        line,
-        "luc-lab: slurm: sbatch: error: invalid account\n"
-    );
+    assert_eq!(line, "luc-lab: slurm: sbatch: error: invalid account\n");
     assert!(!slurm.path("out/slurm").exists(), "keys that no job needs");
     slurm.command("scontrol", "echo 'MaxArraySize            = 0'");
     let (code, line) = slurm.run(&slurm.path("out"), &[]);
@@ -174,10 +171,7 @@ fn keys_that_are_none() {
     fs::write(&keys, "").expect("a file");
     assert_eq!(
         cell("1"),
-        (
-            CAMPAIGN,
-            "luc-lab: cell: keys: it is empty\n".into()
-        )
+        (CAMPAIGN, "luc-lab: cell: keys: it is empty\n".into())
     );
     // The end of the first key is lost.
     fs::write(&keys, "{\"place\":\"lab\",\"mach\n").expect("a file");
@@ -199,27 +193,62 @@ fn keys_that_are_none() {
     );
 }
 
+/// Exports the small campaign; returns the exit code and both outputs.
+fn export(dir: &Path, program: &str, out: &str, format: &str) -> (i32, String, String) {
+    let mut command = luc_lab();
+    command
+        .current_dir(dir)
+        .args(["campaign", "export"])
+        .arg(small(dir))
+        .args(["--source", ROOT, "--program", program])
+        .args(["--format", format, "--out", out]);
+    outputs(&mut command)
+}
+
+/// moreutils has a program of the same name, which ignores its input and succeeds.
+#[test]
+fn a_script_for_gnu_parallel_refuses_any_other() {
+    let pretended = Pretended::new();
+    let program = pretended.path("bin/measure");
+    pretended.command("measure", "echo \"$2\" >> $here/measured");
+    let program = program.to_str().expect("UTF-8");
+    let (code, script, _) = export(pretended.0.path(), program, "out", "parallel");
+    assert_eq!(code, 0);
+    fs::write(pretended.path("wave.sh"), script).expect("a script");
+    let run = || {
+        let mut command = assert_cmd::Command::new("/bin/sh");
+        command
+            .env("PATH", pretended.path("bin"))
+            .arg(pretended.path("wave.sh"))
+            .args(["--jobs", "2"]);
+        said(&mut command)
+    };
+    let refused = |(code, line): (i32, String)| {
+        assert_eq!((code, line.lines().count()), (1, 1), "{line}");
+        assert!(
+            line.contains("no GNU parallel in PATH; install it"),
+            "{line}"
+        );
+        assert!(!pretended.path("measured").exists());
+    };
+    refused(run());
+    pretended.command("parallel", "exit 0");
+    refused(run());
+    pretended.command(
+        "parallel",
+        "if [ \"$1\" = --version ]; then echo 'GNU parallel 20240222'; exit; fi\n\
+         [ \"$*\" = '--jobs 2' ] && while read -r line; do /bin/sh -c \"$line\"; done",
+    );
+    assert_eq!(run(), (0, String::new()));
+    let measured = fs::read_to_string(pretended.path("measured")).expect("cells");
+    assert_eq!(measured, "cell\n".repeat(8), "four points, twice each");
+}
+
 #[test]
 fn exports_are_what_the_shell_and_python_take() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    let export = |out: &str, format: &str| {
-        let mut command = luc_lab();
-        command
-            .current_dir(dir.path())
-            .args(["campaign", "export"])
-            .arg(small(dir.path()))
-            .args(["--source", ROOT])
-            .args([
-                "--program",
-                "/opt/luc-lab",
-                "--format",
-                format,
-                "--out",
-                out,
-            ]);
-        outputs(&mut command)
-    };
-    let (code, text, _) = export("it's out", "parallel");
+    let export = |out: &str, format: &str| export(dir.path(), "/opt/luc-lab", out, format);
+    let (code, text, _) = export("it's out", "lines");
     assert_eq!(code, 0);
     assert_eq!(text.lines().count(), 8, "four points, twice each");
     for line in text.lines() {
@@ -242,6 +271,6 @@ fn exports_are_what_the_shell_and_python_take() {
     assert!(line.contains("or contains a brace"), "{line}");
     // A folder with other things in it.
     fs::create_dir(dir.path().join("other")).expect("a folder");
-    let (code, _, line) = export("other", "parallel");
+    let (code, _, line) = export("other", "lines");
     assert_eq!(code, CAMPAIGN, "{line}");
 }

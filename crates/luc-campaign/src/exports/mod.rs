@@ -4,6 +4,7 @@
 //! Such a program runs `luc-lab campaign cell` for each cell. The results are the same files as
 //! those of `luc-lab campaign run`, so either continues where the other stopped.
 
+pub mod lines;
 pub mod parallel;
 pub mod snakemake;
 
@@ -19,7 +20,7 @@ use crate::places::Setup;
 /// The next wave, and how its cells are measured.
 #[derive(Clone, Debug)]
 pub struct Export<'a> {
-    pub title: &'a str,
+    title: &'a str,
     pub missing: Vec<Missing<'a>>,
     /// The program that measures a cell.
     pub program: PathBuf,
@@ -46,6 +47,11 @@ impl<'a> Export<'a> {
             dir: dir.to_owned(),
             source: setup.source.clone(),
         })
+    }
+
+    /// The campaign's title, on one line.
+    fn title(&self) -> String {
+        self.title.replace(['\n', '\r'], " ")
     }
 }
 

@@ -1,23 +1,29 @@
-//! One shell command per line and cell, for GNU parallel and xargs.
+//! A script that runs the cells through GNU parallel.
 
-use std::fmt::Write as _;
+use super::{Export, lines};
+use crate::error::Result;
 
-use super::{Export, quoted, source_words};
-use crate::error::{CampaignError, Result};
+/// moreutils' program of the same name would ignore the cells and succeed.
+const HEAD: &str = r#"# Needs GNU parallel, which gets the arguments of this script.
+case "$(parallel --version 2>/dev/null </dev/null)" in
+"GNU parallel "*) ;;
+*)
+	echo "$0: no GNU parallel in PATH; install it, or export --format lines for xargs" >&2
+	exit 1
+	;;
+esac
+exec parallel "$@" <<'CELLS'
+"#;
 
 /// # Errors
 /// A path or a key cannot be passed to a shell.
 pub fn text(export: &Export<'_>) -> Result<String> {
-    let program = quoted(&export.program)?;
-    let (dir, source) = (quoted(&export.dir)?, source_words(&export.source)?);
-    let mut text = String::new();
-    for missing in &export.missing {
-        let key = missing.cell.key();
-        let key = shlex::try_quote(&key).map_err(|error| CampaignError::BadKey {
-            why: format!("it cannot be passed to a shell: {error}"),
-        })?;
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "{program} campaign cell {key} --out {dir}{source}");
+    let lines = lines::text(export)?;
+    if lines.is_empty() {
+        return Ok(lines);
     }
-    Ok(text)
+    let title = export.title();
+    Ok(format!(
+        "#!/bin/sh\n# The next wave of the campaign: {title}\n{HEAD}{lines}CELLS\n"
+    ))
 }

@@ -29,7 +29,7 @@ rule cell:
 /// # Errors
 /// A Snakefile cannot hold a path.
 pub fn text(export: &Export<'_>) -> Result<String> {
-    let title = export.title.replace(['\n', '\r'], " ");
+    let title = export.title();
     let mut text = format!("# The next wave of the campaign: {title}\n\n");
     for (name, path) in [("LUC", &export.program), ("OUT", &export.dir)] {
         // Writing to a String cannot fail.

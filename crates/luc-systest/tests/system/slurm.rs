@@ -27,10 +27,11 @@ pub fn tests() -> Vec<Trial> {
         test("jobs_are_ended_and_found_again", ended_and_found_again),
         test("a_cluster_loses_a_node_and_its_controller", losses).with_ignored_flag(true),
         test("xargs_measures_an_export", || {
-            exported("xargs", &["-d", "\\n", "-n", "1", "sh", "-c"])
+            let line = ["xargs", "-d", "\\n", "-n", "1", "sh", "-c"];
+            exported("xargs", "lines", &line)
         }),
         test("parallel_measures_an_export", || {
-            exported("parallel", &["--will-cite"])
+            exported("parallel", "parallel", &["sh", "-s", "--", "--will-cite"])
         }),
         test("snakemake_measures_an_export", snakemake),
     ]
@@ -305,22 +306,21 @@ fn done_in_two_waves(scripted: &Scripted, wave: impl Fn() -> Outcome) -> Outcome
         scripted.count("cells") == CELLS,
         "the second wave: a third of each",
     )?;
-    check(export(scripted, "parallel")?.is_empty(), "nothing is left")
+    check(export(scripted, "lines")?.is_empty(), "nothing is left")
 }
 
-fn exported(program: &str, arguments: &[&str]) -> Outcome {
+/// Runs a campaign by exports in a format, each piped into the command `line`.
+fn exported(program: &str, format: &str, line: &[&str]) -> Outcome {
     if !is_there(program) {
         return Err(Trouble::Optional(format!("no {program} in PATH")));
     }
     let scripted = Scripted::new()?;
     done_in_two_waves(&scripted, || {
-        let lines = scripted.file("lines");
-        fs::write(&lines, export(&scripted, "parallel")?).map_err(failed)?;
-        let lines = fs::File::open(lines).map_err(failed)?;
-        ended_with(
-            &output(Command::new(program).args(arguments).stdin(lines))?,
-            0,
-        )
+        let wave = scripted.file("wave");
+        fs::write(&wave, export(&scripted, format)?).map_err(failed)?;
+        let wave = fs::File::open(wave).map_err(failed)?;
+        let mut command = Command::new(line[0]);
+        ended_with(&output(command.args(&line[1..]).stdin(wave))?, 0)
     })
 }
 

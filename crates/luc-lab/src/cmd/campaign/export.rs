@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use luc_campaign::exports::{Export, parallel, snakemake};
+use luc_campaign::exports::{Export, lines, parallel, snakemake};
 use luc_campaign::store::Results;
 use luc_campaign::{Store, run};
 
@@ -40,7 +40,9 @@ pub struct Args {
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Format {
-    /// One shell command per cell: `parallel < FILE`, `xargs -d '\n' -n 1 sh -c < FILE`
+    /// One shell command per line and cell: `xargs -d '\n' -n 1 -P 2 sh -c < FILE`
+    Lines,
+    /// A script for GNU parallel (not that of moreutils): `sh FILE --jobs 2`
     Parallel,
     /// A Snakefile with a rule for a cell: `snakemake -s FILE --cores all --keep-going`
     Snakemake,
@@ -68,6 +70,7 @@ impl Verb for Args {
         };
         let export = Export::new(&campaign, &wave.cells, &setup, &program, &dir).or_failure()?;
         let text = match self.format {
+            Format::Lines => lines::text(&export),
             Format::Parallel => parallel::text(&export),
             Format::Snakemake => snakemake::text(&export),
         };
