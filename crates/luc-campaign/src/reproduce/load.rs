@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn claims_about_nothing_are_refused() {
         let base = "[[figure]]\nid = \"D9.9\"\ntitle = \"t\"\nconditions = \"c\"\n[[figure.claim]]\nsays = \"s\"\nblock = \"bursts\"\nunit = \"times\"\npublished = 2\n";
-        let head = "tolerance_share = 0.25\nsame_share = 0.05\n[documents]\nD = \"d\"\n[quick]\nrepeats = 3\n[quick.where]\n";
+        let head = "question = \"\"\ncolumns = \"\"\ntolerance_share = 0.25\nsame_share = 0.05\n[documents]\nD = \"d\"\n[quick]\nrepeats = 3\n[quick.where]\n";
         let of = |claim: &str| {
             let text = format!("{head}{base}{claim}");
             let parsed = Published::parse("x.toml", &text, campaign());
@@ -89,6 +89,18 @@ mod tests {
             (format!("{ratio}beside = \"pit\""), "no arm of the block"),
             (format!("{ratio}side = \"same\""), "not allow a number"),
             (String::new(), "of or poles"),
+            (
+                format!("{ratio}lab = {{ block = \"burst\" }}"),
+                "lab: no block burst",
+            ),
+            (
+                format!("{ratio}lab = {{ where = {{ threads = 5 }} }}"),
+                "lab: threads is never 5",
+            ),
+            (
+                format!("{ratio}explanation = {{ says = \"\", on = {{}}, off = {{}} }}"),
+                "on and off are the same",
+            ),
         ] {
             let said = of(&claim).unwrap_err();
             assert!(said.contains(why) && !said.contains('\n'), "{said}");
