@@ -139,6 +139,7 @@ impl Stop {
         self.raised.store(true, Ordering::Relaxed);
     }
 
+    #[inline]
     pub fn is_set(&self) -> bool {
         self.raised.load(Ordering::Relaxed)
     }

@@ -10,8 +10,9 @@ pub enum Halt {
     /// This flowop's limit is reached.
     Limit,
     /// No entry is in the state that this flowop needs.
-    Lacking(String),
-    Failed(WorkloadError),
+    Lacking(Box<WorkloadError>),
+    /// A box, so that every step returns its outcome in two registers.
+    Failed(Box<WorkloadError>),
 }
 
 /// The outcome of a step.
@@ -19,6 +20,6 @@ pub type Flow<T = ()> = std::result::Result<T, Halt>;
 
 impl From<WorkloadError> for Halt {
     fn from(error: WorkloadError) -> Self {
-        Self::Failed(error)
+        Self::Failed(Box::new(error))
     }
 }

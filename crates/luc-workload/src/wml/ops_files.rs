@@ -10,6 +10,7 @@ use super::random::floor;
 use super::rotor::{Becomes, Pick, Want};
 use super::system::{ByName, EntryId, System};
 use super::thread::{Thread, in_slot};
+use crate::WorkloadError;
 
 impl<'e, S: System> Thread<'e, S> {
     pub async fn open(&mut self, step: &Step<'e>, target: &Target) -> Flow {
@@ -48,27 +49,29 @@ impl<'e, S: System> Thread<'e, S> {
         Ok(())
     }
 
-    async fn opened(
+    fn opened(
         &mut self,
         slot: usize,
         open: S::File,
         flags: OpenFlags,
         (file, becomes): (EntryId, Becomes),
-    ) {
-        self.release(Kind::File, file, becomes, 1).await;
+    ) -> impl Future<Output = ()> {
         let place = &mut self.slots[slot];
         place.open = Some(open);
         place.file = Some(file);
         place.dsync = flags.dsync;
+        self.release(Kind::File, file, becomes, 1)
     }
 
     pub async fn close(&mut self, step: &Step<'e>, fd: Fd, rotate: bool) -> Flow {
         let slot = self.slot(fd, rotate);
         in_slot(step, &mut self.slots, slot)?;
-        let (open, file) = (self.slots[slot].open.take(), self.slots[slot].file);
-        self.own(file).await?;
+        let file = self.slots[slot].file;
+        if let Some(file) = file {
+            self.own(file).await?;
+        }
         let begin_ns = self.system.now_ns();
-        if let Some(open) = open {
+        if let Some(open) = self.slots[slot].open.take() {
             self.system.close(open).await;
         }
         self.end(step, begin_ns, 0);
@@ -83,7 +86,7 @@ impl<'e, S: System> Thread<'e, S> {
         // The last file of this slot, open or not.
         let named = self.slots[slot].file.take_if(|_| slot > 0);
         let file = if let Some(file) = named {
-            self.own(named).await?;
+            self.own(file).await?;
             file
         } else {
             let id = fileset(step, target)?;
@@ -246,25 +249,29 @@ impl<'e, S: System> Thread<'e, S> {
         let found = found.map(|index| EntryId { fileset, index });
         found.ok_or_else(|| {
             let (name, what) = (&step.flowop.name, live.lacking(kind, want));
-            Halt::Lacking(format!("flowop {name}: {what}"))
+            let what = format!("flowop {name}: {what}");
+            Halt::Lacking(Box::new(WorkloadError::NoEntry { what }))
         })
     }
 
     /// Takes the entry of an open or remembered file, so that it is busy.
-    async fn own(&self, file: Option<EntryId>) -> Flow {
-        let Some(file) = file else {
-            return Ok(());
-        };
+    fn own(&self, file: EntryId) -> impl Future<Output = Flow> {
         let entries = &self.engine.filesets[file.fileset].files;
-        let attempt = || entries.take(file.index).then_some(());
-        self.system.until(&entries.idle, attempt).await
+        let attempt = move || entries.take(file.index).then_some(());
+        self.system.until(&entries.idle, attempt)
     }
 
     /// Ends the busy state of an entry; adds `opened` to the number of times it is open.
-    async fn release(&self, kind: Kind, entry: EntryId, becomes: Becomes, opened: i32) {
+    fn release(
+        &self,
+        kind: Kind,
+        entry: EntryId,
+        becomes: Becomes,
+        opened: i32,
+    ) -> impl Future<Output = ()> {
         let entries = self.engine.filesets[entry.fileset].entries(kind);
         entries.release(entry.index, becomes, opened);
-        self.system.wake(&entries.idle).await;
+        self.system.wake(&entries.idle)
     }
 
     /// Returns the flags of an open, without those that the user has switched off.

@@ -1,5 +1,6 @@
 //! The real system: system calls, the clock, and threads that sleep.
 
+use std::future;
 use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -196,6 +197,7 @@ impl<'h> Real<'h> {
     }
 }
 
+/// The shortest calls are no `async fn`, whose state would cost more than they do.
 impl System for Real<'_> {
     type File = Open;
     type Waiters = Park;
@@ -217,6 +219,7 @@ impl System for Real<'_> {
         self.host.finish(self.shift.ended);
     }
 
+    #[inline]
     fn count<T>(&mut self, change: impl FnOnce(&mut Counted) -> T) -> T {
         change(&mut self.counted)
     }
@@ -228,7 +231,7 @@ impl System for Real<'_> {
         }
     }
 
-    async fn work(&mut self, work: Work) {
+    fn work(&mut self, work: Work) -> impl Future<Output = ()> {
         if let Work::Hog { times } = work {
             // Loads the address anew each time, as Filebench's loop does.
             let byte = AtomicU8::new(0);
@@ -236,6 +239,7 @@ impl System for Real<'_> {
                 black_box(&byte).store(1, Ordering::Relaxed);
             }
         }
+        future::ready(())
     }
 
     async fn sleep_until(&mut self, deadline_ns: u64) {
@@ -246,23 +250,29 @@ impl System for Real<'_> {
         }
     }
 
-    async fn until<T>(&self, park: &Park, mut attempt: impl FnMut() -> Option<T>) -> Flow<T> {
+    fn until<T>(
+        &self,
+        park: &Park,
+        mut attempt: impl FnMut() -> Option<T>,
+    ) -> impl Future<Output = Flow<T>> {
         let shift = self.shift;
         let give_up = || shift.is_cut_short() || now_ns() >= shift.until_ns;
         let found = match attempt() {
             Some(found) => Some(found),
             None => park.until(attempt, give_up),
         };
-        found.ok_or(Halt::Over)
+        future::ready(found.ok_or(Halt::Over))
     }
 
-    async fn wake(&self, park: &Park) {
+    fn wake(&self, park: &Park) -> impl Future<Output = ()> {
         park.wake();
+        future::ready(())
     }
 
-    async fn aim(&mut self, kind: Kind, EntryId { fileset, index }: EntryId) {
+    fn aim(&mut self, kind: Kind, EntryId { fileset, index }: EntryId) -> impl Future<Output = ()> {
         let fileset = &self.host.engine.filesets[fileset];
         fileset.leaf_path(fileset.leaf(kind, index), &mut self.path);
+        future::ready(())
     }
 
     async fn open(&mut self, entry: EntryId, flags: OpenFlags) -> Result<Open> {
@@ -302,8 +312,9 @@ impl System for Real<'_> {
         Ok(bytes)
     }
 
-    async fn close(&mut self, file: Open) {
+    fn close(&mut self, file: Open) -> impl Future<Output = ()> {
         drop(file);
+        future::ready(())
     }
 
     async fn stat_open(&mut self, file: &Open) -> Result<()> {

@@ -8,7 +8,7 @@ use super::draw::Draws;
 use super::engine::{Engine, Job, Place, Step};
 use super::halt::{Flow, Halt};
 use super::system::{Chunk, EntryId, System, Ticket, Work};
-use crate::{Result, WorkloadError};
+use crate::Result;
 
 /// Slots of a thread's table of open files: those that `opennext` uses in turn, and one more.
 const SLOTS: usize = 129;
@@ -76,8 +76,7 @@ impl<'e, S: System> Thread<'e, S> {
             self.system.work(Work::Loop { begin_ns }).await;
         };
         let ended = match (halt, self.engine.plan.quit) {
-            (Halt::Failed(error), _) => Err(error),
-            (Halt::Lacking(what), Quit::Timeout) => Err(WorkloadError::NoEntry { what }),
+            (Halt::Failed(error), _) | (Halt::Lacking(error), Quit::Timeout) => Err(*error),
             (Halt::Over, _) | (_, Quit::AllDone) => return self.system.submissions(),
             _ => self.system.submissions(),
         };
