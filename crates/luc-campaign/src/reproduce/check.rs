@@ -121,6 +121,9 @@ fn claim(claim: &Claim, campaign: &Campaign) -> Result<(), String> {
         }
         _ => {}
     }
+    if let Some(factor) = claim.nuisance.as_ref().filter(|factor| !has(block, factor)) {
+        return Err(format!("nuisance: the block has no factor {factor}"));
+    }
     if let Some(arm) = &claim.beside {
         let beside = crate::file::Figure {
             arm: arm.clone(),

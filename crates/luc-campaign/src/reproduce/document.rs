@@ -11,7 +11,7 @@ use super::published::{Claim, ClaimTake, Explanation, Published, Reported, Unit}
 use super::sweep;
 use super::verdict::{ClaimVerdict, Judged, judge};
 use crate::file::Campaign;
-use crate::show::{self, Number, Shown};
+use crate::show::{self, Number, Shown, grouped};
 
 /// A figure with its answers.
 #[derive(Clone, Debug, Serialize)]
@@ -93,6 +93,9 @@ pub fn answer<'a>(
 fn answered<'a>(published: &Published, claim: &'a Claim, shown: &Shown<'_>) -> AnsweredClaim<'a> {
     let found = sweep::answer(shown, claim);
     let mut judged = judge(claim, &found, published);
+    if let Some(factor) = &claim.nuisance {
+        judged = for_each_value(published, claim, factor, shown).unwrap_or(judged);
+    }
     if judged.verdict == ClaimVerdict::Refuted
         && let Some(explanation) = &claim.explanation
         && let Some(why) = explained(published, claim, explanation, shown)
@@ -136,6 +139,35 @@ fn answered<'a>(published: &Published, claim: &'a Claim, shown: &Shown<'_>) -> A
         because: if is_known { &claim.because } else { "" },
         judged,
     }
+}
+
+/// The worst verdict over the values of a nuisance factor, and which values have which; `None` if
+/// there are none.
+fn for_each_value(
+    published: &Published,
+    claim: &Claim,
+    factor: &str,
+    shown: &Shown<'_>,
+) -> Option<Judged> {
+    let values = sweep::values_of(shown, claim, factor);
+    let judged = values.iter().map(|value| {
+        let one = claim.with(factor, value);
+        let judged = judge(&one, &sweep::answer(shown, &one), published);
+        (value.0.as_str(), judged)
+    });
+    let judged: Vec<(&str, Judged)> = judged.collect();
+    let mut worst = judged.iter().max_by_key(|(_, it)| it.verdict)?.1.clone();
+    let parts = grouped(&judged, |(_, it)| it.verdict).into_iter();
+    let parts: Vec<String> = parts
+        .map(|(verdict, same)| {
+            let values: Vec<&str> = same.iter().map(|(value, _)| *value).collect();
+            format!("{} with {factor} {}", verdict.name(), values.join(", "))
+        })
+        .collect();
+    if parts.len() > 1 {
+        worst.why = format!("{} ({})", worst.why, parts.join("; "));
+    }
+    Some(worst)
 }
 
 /// The cause of a difference, with our numbers where it is on and where it is off; `None` if the

@@ -90,6 +90,10 @@ mod tests {
             (format!("{ratio}side = \"same\""), "not allow a number"),
             (String::new(), "of or poles"),
             (
+                format!("{ratio}nuisance = \"past_us\""),
+                "no factor past_us",
+            ),
+            (
                 format!("{ratio}lab = {{ block = \"burst\" }}"),
                 "lab: no block burst",
             ),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::found::Extreme;
 use crate::error::did_you_mean;
-use crate::file::{Figure, Where};
+use crate::file::{Figure, Value, Values, Where};
 
 /// Everything that the documents report and that ours is compared with.
 #[derive(Clone, Debug, Deserialize)]
@@ -88,6 +88,8 @@ pub struct Claim {
     pub block: String,
     #[serde(default, rename = "where")]
     pub fits: Where,
+    /// A factor whose true value nobody knows: the claim has to hold for each of its values.
+    pub nuisance: Option<String>,
     /// The factor along which `take` looks, from its first value to its last.
     pub over: Option<String>,
     /// Arm shown for comparison: today's LUC, where `of` is a published controller.
@@ -216,6 +218,15 @@ impl Claim {
             fits: other.fits.clone(),
             ..self.clone()
         }
+    }
+
+    /// The claim with one value of a factor.
+    pub fn with(&self, factor: &str, value: &Value) -> Self {
+        let mut one = self.clone();
+        one.nuisance = None;
+        let value = Values::Many(vec![value.clone()]);
+        one.fits.insert(factor.to_owned(), value);
+        one
     }
 
     /// The claim at all points that its answer needs: its own, the lab's and its explanation's.

@@ -42,6 +42,20 @@ pub fn beside(shown: &Shown<'_>, claim: &Claim) -> Option<Found> {
     Some(figure_of(shown, claim, block, &figure))
 }
 
+/// The values of a factor at the claim's points.
+pub fn values_of(shown: &Shown<'_>, claim: &Claim, factor: &str) -> Vec<Value> {
+    let block = shown.campaign.block(&claim.block).into_iter();
+    let factors = block.flat_map(|block| &block.factors);
+    let values = factors
+        .filter(|(name, _)| name.get_ref() == factor)
+        .flat_map(|(_, values)| values.all());
+    let is_meant = |value: &&Value| {
+        let wanted = claim.fits.get(factor);
+        wanted.is_none_or(|wanted| wanted.all().contains(value))
+    };
+    values.filter(is_meant).cloned().collect()
+}
+
 /// The largest modulus of the poles over all gain sets. It is computed, so its interval has no
 /// width.
 fn of_poles(gains: &Gains) -> Found {
@@ -134,7 +148,7 @@ fn figure_of<'a>(
     let has_value = |it: &&PointResults<'_>| it.interval(figure, 0.5, &Prior::NONE).is_some();
     let measured: Vec<_> = points.into_iter().filter(has_value).collect();
     let places = if claim.take.is_along() {
-        along(claim, block, figure, &measured)
+        along(shown, claim, block, figure, &measured)
     } else {
         let place = |results: &&'a PointResults<'a>| Place {
             at: label(block, &results.point, None),
@@ -191,28 +205,18 @@ fn priors(shown: &Shown<'_>, claim: &Claim, figure: &Figure) -> BTreeMap<String,
 
 /// Pairs of points that differ in `over` alone, the earlier value first.
 fn along<'a>(
+    shown: &Shown<'_>,
     claim: &Claim,
     block: &Block,
     figure: &Figure,
     points: &[&'a PointResults<'a>],
 ) -> Vec<Place<'a>> {
     let over = claim.over.as_deref().unwrap_or_default();
-    let is_meant = |value: &&Value| {
-        let wanted = claim.fits.get(over);
-        wanted.is_none_or(|wanted| wanted.all().contains(value))
-    };
-    let order: Vec<&str> = block
-        .factors
-        .iter()
-        .filter(|(name, _)| name.get_ref() == over)
-        .flat_map(|(_, values)| values.all())
-        .filter(is_meant)
-        .map(|value| value.0.as_str())
-        .collect();
+    let order = values_of(shown, claim, over);
     let step = |point: &Point<'_>| {
         order
             .iter()
-            .position(|value| *value == point.value(over))
+            .position(|value| value.0 == point.value(over))
             .unwrap_or(usize::MAX)
     };
     let (first, last) = (0, order.len().saturating_sub(1));
