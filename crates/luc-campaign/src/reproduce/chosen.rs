@@ -16,13 +16,18 @@ pub fn campaign(
 ) -> Option<Campaign> {
     let claims = figures.iter().flat_map(|figure| &figure.claims);
     let claims: Vec<Claim> = claims.flat_map(Claim::everywhere).collect();
+    // Plots belong to the answer of all figures.
+    let is_all = figures.len() == published.figures.len();
+    let plots = whole.plots.iter().filter(|_| is_all && !quick);
     let mut cut = whole.clone();
     for block in &mut cut.blocks {
         let name = block.name.get_ref().clone();
         let of_block = claims
             .iter()
             .filter(|claim| claim.of.is_some() && claim.block == name);
-        let conditions: Vec<&Where> = of_block.map(|claim| &claim.fits).collect();
+        let of_plots = plots.clone().filter(|plot| *plot.block.get_ref() == name);
+        let conditions = of_block.map(|claim| &claim.fits);
+        let conditions: Vec<&Where> = conditions.chain(of_plots.map(|plot| &plot.fits)).collect();
         for (factor, values) in &mut block.factors {
             let factor = factor.get_ref();
             let named: Option<BTreeSet<&Value>> = conditions
@@ -54,7 +59,8 @@ pub fn campaign(
         let name = block.name.get_ref();
         let mut own = claims.iter().filter(|claim| claim.of.is_some());
         let is_left_out = quick && published.quick.without.contains(name) || empty.contains(name);
-        own.any(|claim| claim.block == *name) && !is_left_out
+        let is_plotted = plots.clone().any(|plot| plot.block.get_ref() == name);
+        (is_plotted || own.any(|claim| claim.block == *name)) && !is_left_out
     });
     (!cut.blocks.is_empty()).then_some(cut)
 }

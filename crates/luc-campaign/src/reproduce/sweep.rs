@@ -276,6 +276,7 @@ fn label(block: &Block, point: &Point<'_>, but: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::document;
     use super::super::published::Published;
     use super::super::verdict::{self, ClaimVerdict};
     use super::*;
@@ -437,6 +438,50 @@ repeats_max = 3
             .unwrap();
         assert_eq!(same.alone, only.alone);
         assert!(width(&same.jointly) > width(&same.alone));
+    }
+
+    /// The verdict on the loss from the first speed to the last, and its reason.
+    fn loss_judged(rest: &str) -> (ClaimVerdict, String) {
+        let campaign = crate::campaigns::parse("toy.toml", CAMPAIGN).unwrap();
+        let results = results(&campaign, 3, None);
+        let claim = format!("says = \"\"\nblock = \"toy\"\n{LOST}take = \"lost-ends\"\n{rest}");
+        let mut published = Published::builtin().clone();
+        published.figures.truncate(1);
+        published.figures[0].claims = vec![toml::from_str(&claim).unwrap()];
+        let figures = published.chosen(&[]).unwrap();
+        let shown = Shown::new(&campaign, &results, None);
+        let answers = document::answer(&published, &figures, Some(&shown));
+        let judged = &answers[0].claims[0].judged;
+        (judged.verdict, judged.why.clone())
+    }
+
+    /// In the toy only four processors lose.
+    #[test]
+    fn an_experiment_explains_a_refuted_claim() {
+        let (one, four) = ("where = { vcpus = 1 }", "where = { vcpus = 4 }");
+        assert_eq!(loss_judged(one).0, ClaimVerdict::Refuted);
+        let explained = |on: &str, off: &str| {
+            loss_judged(&format!(
+                "{one}\nexplanation = {{ says = \"races\", on = {{ {on} }}, off = {{ {off} }} }}"
+            ))
+        };
+        let (verdict, why) = explained(four, one);
+        assert_eq!(verdict, ClaimVerdict::Explained);
+        assert!(
+            why.starts_with("races: 40.0% (") && why.ends_with(" without"),
+            "{why}"
+        );
+        // The cause does nothing, or the opposite.
+        assert_eq!(explained(one, one).0, ClaimVerdict::Refuted);
+        assert_eq!(explained(one, four).0, ClaimVerdict::Refuted);
+    }
+
+    #[test]
+    fn a_claim_has_to_hold_for_each_value_of_a_nuisance_factor() {
+        let (verdict, why) = loss_judged("nuisance = \"vcpus\"");
+        assert_eq!(verdict, ClaimVerdict::Refuted);
+        let parts = "(refuted with vcpus 1; same direction with vcpus 4)";
+        assert!(why.ends_with(parts), "{why}");
     }
 
     #[test]
