@@ -201,11 +201,10 @@ fn explained(
 pub fn form(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Times => format!("{value:.2}x"),
-        Unit::Modulus => format!("{value:.2}"),
         Unit::Share => number::percent(value),
         Unit::Ms => format!("{value:.1} ms"),
         Unit::Count => number::figure(value),
-        Unit::Correlation => format!("{value:.2}"),
+        Unit::Modulus | Unit::Correlation => format!("{value:.2}"),
     }
 }
 

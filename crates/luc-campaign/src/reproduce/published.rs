@@ -212,6 +212,7 @@ impl ClaimTake {
 
 impl Claim {
     /// The claim about other points.
+    #[must_use]
     pub fn elsewhere(&self, other: &Elsewhere) -> Self {
         Self {
             block: other.block.clone().unwrap_or_else(|| self.block.clone()),
@@ -221,6 +222,7 @@ impl Claim {
     }
 
     /// The claim with one value of a factor.
+    #[must_use]
     pub fn with(&self, factor: &str, value: &Value) -> Self {
         let mut one = self.clone();
         one.nuisance = None;
