@@ -29,7 +29,7 @@
 		"idle_timeout_us", \
 		"PID control exactly as published: fixed set point, no early close, no trial") \
 	LUC_CONTROLLER(AGE, age, "age_limit_us", \
-		"hold until the transaction is as old as the average commit, as jbd2 does for O_SYNC handles")
+		"hold until the transaction's age is the average commit time, as jbd2 does for O_SYNC handles")
 
 #define LUC_COPYOUTS(LUC_CONTROLLER) \
 	LUC_CONTROLLER(OFF, off, "", \
@@ -37,7 +37,7 @@
 	LUC_CONTROLLER(PUBLISHED, published, "copyout_threshold_permille copyout_clean_runs", \
 		"copy metadata out exactly as published: threshold and clean runs, every buffer") \
 	LUC_CONTROLLER(CONTENDED, contended, "", \
-		"copy out the buffers on which operations have slept lately")
+		"copy out the buffers on which operations have recently slept")
 
 /*
  * Policies: settings under one name, for the command line; the module knows only the
@@ -48,13 +48,13 @@
  */
 #define LUC_POLICIES(LUC_POLICY) \
 	LUC_POLICY("stock", "batching=off copyout=off", \
-		"leave the file system as the kernel runs it") \
+		"leave the file system as a stock kernel runs it") \
 	LUC_POLICY("static-16ms", "batching=static copyout=off static_idle_us=16000", \
-		"static as published for IOzone") \
+		"static with the settings published for IOzone") \
 	LUC_POLICY("static", "batching=static copyout=off", \
 		"hold each commit until sync requests pause for static_idle_us") \
 	LUC_POLICY("static-1ms", "batching=static copyout=off static_idle_us=1000", \
-		"static as published for Metarates") \
+		"static with the settings published for Metarates") \
 	LUC_POLICY("age", "batching=age copyout=off", \
 		"jbd2's own batching by age, for all syncs") \
 	LUC_POLICY("published", "batching=published copyout=published", \
@@ -62,7 +62,7 @@
 	LUC_POLICY("batching", "batching=returns copyout=off", \
 		"hold each commit for the tasks that are expected back, where holding pays") \
 	LUC_POLICY("copyout", "batching=off copyout=contended", \
-		"copy out the metadata on which operations have slept lately") \
+		"copy out the metadata on which operations have recently slept") \
 	LUC_POLICY("luc", "batching=returns copyout=contended", \
 		"batching and copyout together")
 

@@ -23,22 +23,22 @@
 	LUC_COUNTER(closed_now, TOTAL, "commits that started at once: nothing to wait for") \
 	LUC_COUNTER(closed_setpoint, TOTAL, "commits that started because the set point was met") \
 	LUC_COUNTER(closed_idle, TOTAL, "commits that started because sync events stopped coming") \
-	LUC_COUNTER(closed_limit, TOTAL, "commits that started because the time allowed was used up") \
-	LUC_COUNTER(closed_urgent, TOTAL, "commits that started because something could not wait") \
-	LUC_COUNTER(closed_forgone, TOTAL, "commits that steering would have held: LUC only observes") \
+	LUC_COUNTER(closed_limit, TOTAL, "commits that started because their time limit was reached") \
+	LUC_COUNTER(closed_urgent, TOTAL, "commits that started because they became urgent") \
+	LUC_COUNTER(closed_forgone, TOTAL, "commits that LUC would have held, had it not only observed") \
 	LUC_COUNTER(handles, TOTAL, "journal handles: operations that changed metadata") \
 	LUC_COUNTER(writes_delayed, TOTAL, "operations that slept because a commit was writing their metadata") \
 	LUC_COUNTER(write_delay_ns, TOTAL, "time that operations slept for that reason") \
 	LUC_COUNTER(write_delay_max_ns, MAX, "longest such sleep") \
-	LUC_COUNTER(buffers_spared, TOTAL, "metadata buffers that were changed while only their copy was being written") \
+	LUC_COUNTER(buffers_spared, TOTAL, "metadata buffers that changed while the commit wrote only their copy") \
 	LUC_COUNTER(copies, TOTAL, "metadata buffers copied out") \
 	LUC_COUNTER(copy_ns, TOTAL, "time that commits spent copying out") \
 	LUC_COUNTER(copies_failed, TOTAL, "metadata buffers not copied out because memory was short") \
-	LUC_COUNTER(copies_over_max, TOTAL, "metadata buffers not copied out because their commit had copied copyout_buffers_max") \
-	LUC_COUNTER(copyout_forgone, TOTAL, "commits that steering would have copied out: LUC only observes") \
-	LUC_COUNTER(setpoint_events, GAUGE, "sync events per commit aimed for at the last commit") \
+	LUC_COUNTER(copies_over_max, TOTAL, "metadata buffers not copied out because their commit had reached copyout_buffers_max") \
+	LUC_COUNTER(copyout_forgone, TOTAL, "commits that LUC would have copied out, had it not only observed") \
+	LUC_COUNTER(setpoint_events, GAUGE, "set point of the last commit, sync events per commit") \
 	LUC_COUNTER(batch_events, GAUGE, "sync events that the last commit served") \
-	LUC_COUNTER(hold_ns, GAUGE, "time that the PID controller allows the next commit to be held") \
+	LUC_COUNTER(hold_ns, GAUGE, "longest time that the PID controller may hold the next commit") \
 	LUC_COUNTER(commit_avg_ns, GAUGE, "average duration of a commit, as jbd2 measures it") \
 	LUC_COUNTER(gap_avg_ns, GAUGE, "average time between two sync events of one batch") \
 	LUC_COUNTER(copyout_active, GAUGE, "1 while metadata is copied out")

@@ -41,7 +41,7 @@ enum luc_mode { LUC_MODES(LUC_MODE_ENUMERATOR) LUC_MODE_NR };
 	LUC_KNOB(mode, ENUM, 0, LUC_MODE_NR - 1, LUC_MODE_STEER, \
 		 "observe only measures, steer acts") \
 	LUC_KNOB(setpoint_events, INT, 0, 1000000, 0, \
-		 "batching published: sync events per commit to aim for; 0 aims at none") \
+		 "batching published: sync events per commit to aim for; 0: no set point") \
 	LUC_KNOB(kp_milli, INT, 0, 100000, 800, \
 		 "batching published: proportional gain of the PID controller, thousandths") \
 	LUC_KNOB(ki_milli, INT, 0, 100000, 250, \
@@ -49,21 +49,21 @@ enum luc_mode { LUC_MODES(LUC_MODE_ENUMERATOR) LUC_MODE_NR };
 	LUC_KNOB(kd_milli, INT, 0, 100000, 250, \
 		 "batching published: derivative gain of the PID controller, thousandths") \
 	LUC_KNOB(idle_timeout_us, INT, 0, 1000000, 1000, \
-		 "batching published: a held commit starts when no sync event came for this long") \
+		 "batching published: a held commit starts when no sync event has come for this long") \
 	LUC_KNOB(delay_limit_us, INT, 0, 1000000, 50000, \
-		 "longest time a commit may be held, whatever else allows") \
+		 "longest time that any controller may hold a commit") \
 	LUC_KNOB(static_idle_us, INT, 0, 1000000, 1000, \
-		 "batching static: a held commit starts when no sync event came for this long") \
+		 "batching static: a held commit starts when no sync event has come for this long") \
 	LUC_KNOB(static_resets_max, INT, 0, 1000000, 1000, \
-		 "batching static: how many sync events may restart the idle timer of one commit") \
+		 "batching static: largest number of sync events that restart the idle timer of one commit") \
 	LUC_KNOB(age_limit_us, INT, 0, 1000000, 15000, \
-		 "batching age: average commit time counts for so long at most, as jbd2's max_batch_time") \
+		 "batching age: upper bound on the average commit time, as jbd2's max_batch_time") \
 	LUC_KNOB(copyout_threshold_permille, INT, 0, 1000, 50, \
 		 "copyout published: starts when more than this share of a commit's writes was delayed") \
 	LUC_KNOB(copyout_clean_runs, INT, 1, 1000000, 4, \
 		 "copyout published: stops after this many commits in a row without a delayed write") \
 	LUC_KNOB(copyout_buffers_max, INT, 0, 1000000, 2048, \
-		 "metadata buffers that one commit copies out at most")
+		 "largest number of metadata buffers that one commit copies out")
 
 #define LUC_KNOB_FIELD(name, kind, min, max, dflt, help) luc_s64 name;
 /* Every knob is an luc_s64, so the struct is also an array in table order. */

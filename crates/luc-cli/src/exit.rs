@@ -32,10 +32,10 @@ macro_rules! codes {
 // `--help` and the man pages show these, too.
 codes! {
     Ok = 0 any "done",
-    Unexpected = 1 any "something unexpected failed",
+    Unexpected = 1 any "unexpected failure",
     Usage = 2 any "the command line is wrong",
     NotPermitted = 3 machine "not permitted: more privileges are needed",
-    ModuleUnavailable = 4 machine "the kernel module is not loaded and cannot be",
+    ModuleUnavailable = 4 machine "the kernel module is not loaded and cannot be loaded",
     NotFound = 5 machine "no such path, or nothing is mounted from that device",
     NotJournaled = 6 machine "not an ext4 or ext3 file system with a journal",
     ReadOnly = 7 machine "the file system is mounted read-only",
@@ -44,34 +44,35 @@ codes! {
     KnobRefused = 10 ["on" "set" "try"]
         "knob refused: unknown knob, invalid value, or out of bounds",
     Busy = 11 ["on" "off" "try" "guard"]
-        "a kernel function or the module is in use by another program",
-    KernelUnsupported = 12 machine "this kernel lacks something that LUC needs",
+        "another program uses a kernel function that LUC needs, or the module",
+    KernelUnsupported = 12 machine "this kernel lacks a feature that LUC needs",
     NotReady = 13 ["probe"] "this machine cannot run LUC as it is",
     Workload = 14 ["bench" "promises"] "the workload could not run",
-    FiguresMissed = 15 ["campaign"] "a figure was missed",
-    WorkloadFile = 16 ["bench" "sim"] "the workload file is refused",
+    FiguresMissed = 15 ["campaign"] "a figure missed its bound",
+    WorkloadFile = 16 ["bench" "sim"] "the workload file is invalid or cannot be read",
     LabUnavailable = 19
         ["demo" "run" "torture" "campaign" "reproduce" "fetch" "build" "debug-kernel"]
-        "QEMU, a package, a mirror or something else that a cell needs is missing",
+        "QEMU, a package, a mirror or another requirement is missing",
     Lab = 20
         ["demo" "run" "torture" "campaign" "reproduce" "fetch" "build" "debug-kernel" "disks"]
         "the virtual machine could not be run",
-    KernelLog = 21 ["run"] "the guest's kernel log holds a warning or worse",
-    Command = 22 ["run" "trace"] "a command did not start or hit its limit (else: its own status)",
+    KernelLog = 21 ["run"] "the guest's kernel log contains a warning or an error",
+    Command = 22 ["run" "trace"]
+        "the command did not start or hit its time limit (otherwise: its own status)",
     ReplayMismatch = 23 ["replay"] "a decision differs from the recorded one",
     Trace = 24 ["trace" "replay" "doctor" "sim"] "a trace cannot be read or recorded",
     PromiseBroken = 25 ["torture" "promises"]
-        "something that a sync promised is missing, or something impossible was found",
-    LucHelps = 26 ["doctor"] "something costs time, and LUC would help or may",
+        "the files lack something that a sync acknowledged, or hold something impossible",
+    LucHelps = 26 ["doctor"] "something costs time, and LUC would or might help",
     Campaign = 27 ["campaign" "demo" "reproduce"]
-        "the file, a key or the folder of results is wrong, or taken",
+        "the file, a key or the directory of results is invalid, or in use",
     Changed = 28 ["campaign"] "a figure changed",
-    BackEnd = 29 ["campaign"] "the back-end is unavailable or refuses",
+    BackEnd = 29 ["campaign"] "the back-end is unavailable or rejected a job",
     TrialEnded = 30 ["try" "guard"] "ended because LUC was changed by hand or switched off",
     NothingToTry = 31 ["try"] "no pair of windows had enough load to compare",
-    Configuration = 32 ["service"] "the configuration is wrong or cannot be read",
+    Configuration = 32 ["service"] "the configuration is invalid or cannot be read",
     FtraceFailed = 33 ["on" "off"]
-        "the kernel's ftrace has failed: until a reboot LUC's hooks stay, or cannot be installed",
+        "the kernel's ftrace has failed: only a reboot removes LUC's hooks, or allows new ones",
     OtherHelps = 34 ["doctor"] "something costs time, and something other than LUC would help",
     DeviceBound = 35 ["doctor"] "something costs time, and only a faster device would help",
     Interrupted = 130 any "interrupted by Ctrl-C or SIGTERM",

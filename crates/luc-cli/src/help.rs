@@ -111,7 +111,7 @@ pub fn knob_table() -> String {
     let mut lists = vec![list("Policies:", named), list("Knobs:", rows)];
     for (knob, words) in controllers() {
         let words = words.iter().map(|word| (word.text, word_help(word)));
-        lists.push(list(&format!("Words of {}:", knob.name), words));
+        lists.push(list(&format!("Values of {}:", knob.name), words));
     }
     lists.join("\n\n")
 }

@@ -137,7 +137,7 @@ fn knob_list() -> Roff {
         item(&mut roff, knob.name, &allowed, knob.help);
     }
     for (knob, words) in help::controllers() {
-        roff.control("SH", [format!("WORDS OF {}", knob.name).as_str()]);
+        roff.control("SH", [format!("VALUES OF {}", knob.name).as_str()]);
         for word in words {
             item(&mut roff, word.text, "", &help::word_help(word));
         }

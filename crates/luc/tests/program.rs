@@ -140,7 +140,7 @@ fn man_pages_render() {
         "codes of others"
     );
     for (title, word) in [("BATCHING", "age"), ("COPYOUT", "contended")] {
-        let section = format!("WORDS OF {}", title.to_lowercase());
+        let section = format!("VALUES OF {}", title.to_lowercase());
         assert!(tables.contains(&section) && tables.contains(&format!("fB{word}\\fR\n")));
     }
     // roff writes a literal hyphen as \-.

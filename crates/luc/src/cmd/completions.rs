@@ -15,7 +15,7 @@ use luc_cli::verb::Verb;
     \x20 luc completions zsh > /usr/share/zsh/vendor-completions/_luc\n\
     \x20 luc completions fish > /usr/share/fish/vendor_completions.d/luc.fish")]
 pub struct Args {
-    /// The shell
+    /// Shell to complete for
     shell: Shell,
 }
 

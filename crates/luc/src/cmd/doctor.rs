@@ -22,20 +22,20 @@ use luc_cli::verb::{Interrupt, Verb};
 use luc_watch::WatchError;
 use luc_watch::examination::{self, Events, Examined, Examiner, Refused};
 
-/// Tell whether journal commits cost time, which kind, and what would help
+/// Show whether journal commits cost time, in which way, and what would help
 ///
-/// Watches a file system for a while, with BPF, and changes nothing; LUC's module is not needed.
-/// Attributes the time of syncs and writes to its causes: commits of others (synchronisation
-/// delays), commits that block writers (write delays), the data flush, the device, a journal that
-/// is too small. Shows with numbers which cause dominates, which processes cause it and which
-/// suffer from it, what gain to expect from LUC, and what to type next.
+/// Watches a file system with BPF for a while. Changes nothing and does not need LUC's module.
+/// Attributes the time of syncs and writes to causes: commits for other tasks (sync delays),
+/// commits that block writers (write delays), the data flush, the device, a journal that is too
+/// small. Shows which cause dominates, which processes cause it, which processes suffer from it,
+/// the gain to expect from LUC, and the command to type next.
 ///
-/// Without BPF it asks LUC's module, if the module is loaded and on (`luc on --observe`), and says
-/// what the module cannot tell.
+/// Without BPF, it reads the counters of LUC's module if LUC is on (`luc on --observe`), and names
+/// what these cannot show.
 ///
-/// Exits with 26 if LUC would help or may, with 34 if something else would, with 35 if only a
-/// faster device would, and with 0 if nothing costs time or LUC does already what it can. Ctrl-C
-/// ends the watching early; the verdict covers what was seen until then.
+/// Exits with 26 if LUC would or might help, with 34 if something else would help, with 35 if only
+/// a faster device would help, and with 0 if nothing costs time or LUC already does all it can.
+/// Ctrl-C stops watching early; the verdict covers the time until then.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc doctor /srv/data\n\
@@ -49,13 +49,13 @@ pub struct Args {
         conflicts_with_all = ["all", "from"]
     )]
     path: Option<PathBuf>,
-    /// All ext4 and ext3 file systems that have a journal and are not read-only
+    /// Examine all writable ext4 and ext3 file systems that have a journal
     #[arg(long, conflicts_with = "from")]
     all: bool,
-    /// Time to watch; less than 5 s misses commits of the journal's own timer
+    /// Seconds to watch, 1 to 3600; less than 5 misses commits by the journal's timer
     #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
-    /// Judge a recording of `luc trace record` instead, or - for standard input
+    /// Recording of `luc trace record` to examine instead; - for standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     from: Option<PathBuf>,
     #[command(flatten)]

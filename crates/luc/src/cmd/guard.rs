@@ -12,20 +12,20 @@ use luc_cli::verb::{Interrupt, Verb};
 use luc_watch::time::wait;
 use luc_watch::trial::GuardedFileSystems;
 
-/// Keep LUC on unless it is shown to do harm
+/// Keep LUC on unless it proves harmful
 ///
-/// Tries LUC against stock on each file system that it is on for, in a small share of the time and
-/// as long as this runs. If LUC reaches less than 0.99 of stock, with 99% confidence, it stands
-/// aside there and is tried again after ever longer pauses. `luc status` and `luc exporter` show
-/// the verdicts. A mode that is set by hand is left alone until LUC is switched on again.
-/// docs/guard.md tells what is promised, and what trying costs.
+/// Compares LUC with stock on each file system that LUC is on for, in a small share of the time,
+/// until it is interrupted. Where LUC reaches less than 0.99 of stock with 99% confidence, LUC
+/// stands aside; the guard tries it again after ever longer pauses. `luc status` and `luc exporter`
+/// show the verdicts. If you set the mode by hand, the guard leaves it alone until LUC is switched
+/// on again. docs/guard.md explains what the guard promises and what trying costs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc guard\n\
     \x20 luc guard /srv/data /srv/mail")]
 pub struct Args {
-    /// Paths on the file systems, or their block devices [default: every one that LUC is on for,
-    /// now or later]
+    /// Paths on the file systems, or their block devices [default: every file system that LUC is on
+    /// for, now or later]
     #[arg(value_name = "PATH|DEVICE", value_hint = ValueHint::AnyPath)]
     paths: Vec<PathBuf>,
 }

@@ -12,16 +12,15 @@ use luc_cli::verb::Verb;
 
 /// Write the man pages
 ///
-/// One page for luc and one for every verb, all from the definition that
-/// parses the command line.
+/// Writes one page for luc and one for each verb, from the definition that parses the command line.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc man --out man")]
 pub struct Args {
-    /// Where to put them; created if need be
+    /// Directory to write to; created if absent
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// 1: the verbs; 5: luc.toml, the configuration of `luc service`
+    /// Section of the manual. 1: the verbs; 5: luc.toml, the configuration of `luc service`
     #[arg(long, value_name = "1|5", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=5))]
     section: u8,
 }

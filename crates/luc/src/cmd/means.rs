@@ -21,7 +21,7 @@ impl From<Means> for luc_bpf::Means {
 /// The choice between them.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct ByMeans {
-    /// How to watch kernel functions [default: fentry, or kprobes if the kernel has no fentry]
+    /// Means of watching kernel functions [default: fentry, or kprobes if the kernel has no fentry]
     #[arg(long, value_enum, value_name = "MEANS")]
     pub means: Option<Means>,
 }

@@ -67,10 +67,9 @@ const MOVED: [(&str, &str); 8] = [
 
 /// Measure, explain and remove ext4 journal-commit delays on a live system
 ///
-/// LUC batches the journal commits of ext4 and ext3 file systems and keeps
-/// writers from being blocked by them: live, on the kernel that is running,
-/// without a patch and without a reboot. Switched off, the file system runs
-/// exactly as the kernel would run it.
+/// LUC batches the journal commits of ext4 and ext3 file systems and keeps commits from blocking
+/// writers. It works on the running kernel, without a patch or a reboot. With LUC off, a file
+/// system runs exactly as on a stock kernel.
 #[derive(Debug, Parser)]
 #[command(name = "luc", version, disable_help_subcommand = true)]
 pub struct Cli {

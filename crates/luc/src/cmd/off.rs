@@ -10,9 +10,9 @@ use luc_cli::exit::Failure;
 use luc_cli::units;
 use luc_cli::verb::{Interrupt, Verb};
 
-/// Switch LUC off and run the file system as the kernel would
+/// Switch LUC off, so that the file system runs as on a stock kernel
 ///
-/// Takes effect at once, under any load. Unmounting a file system switches LUC off for it.
+/// Takes effect at once, under any load. Unmounting a file system also switches LUC off for it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc off /srv/data\n\

@@ -17,8 +17,8 @@ use luc_cli::verb::{Interrupt, Verb};
 
 /// Switch LUC on for a file system
 ///
-/// Loads the kernel module if need be. Nothing has to be configured: a fresh
-/// start uses policy luc, steers, and finds its set point by itself.
+/// Loads the kernel module if necessary. Needs no configuration: LUC starts with policy luc,
+/// steers, and finds its set point by itself.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc on /srv/data\n\
@@ -30,19 +30,19 @@ pub struct Args {
     /// A path on the file system, or its block device
     #[arg(value_name = "PATH|DEVICE", value_hint = ValueHint::AnyPath)]
     path: PathBuf,
-    /// Policy: luc, or another one to compare with; see below
+    /// Policy to use, listed below [default: luc]
     #[arg(long, value_name = "POLICY")]
     policy: Option<String>,
     /// Only measure; change nothing
     #[arg(long)]
     observe: bool,
-    /// Set a knob from the start; may be given several times
+    /// Set a knob from the start; may be repeated
     #[arg(long = "set", value_name = "KNOB=VALUE")]
     settings: Vec<String>,
     /// Load this luc.ko instead of the installed one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     module: Option<PathBuf>,
-    /// Check everything that can be checked, print what would be done, and change nothing
+    /// Check the preconditions, print what `luc on` would do, and change nothing
     #[arg(long)]
     dry_run: bool,
 }

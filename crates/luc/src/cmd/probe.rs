@@ -11,10 +11,10 @@ use luc_cli::exit::{Code, Failure};
 use luc_cli::units;
 use luc_cli::verb::Verb;
 
-/// Tell whether this machine can run LUC, what can be watched on it, and what is missing
+/// Show whether this machine can run LUC, what LUC can watch on it, and what is missing
 ///
-/// Changes nothing; to find out what can be watched, it attaches the tracer for a moment. Exits
-/// with 13 if something is missing that LUC needs to run; watching does not need it.
+/// Changes nothing. Attaches the tracer for a moment to learn what it can watch. Exits with 13 if
+/// this machine cannot run LUC; it may still be able to watch.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc probe\n\

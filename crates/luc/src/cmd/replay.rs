@@ -15,9 +15,9 @@ use luc_cli::verb::Verb;
 
 /// Replay recorded decisions and compare them bit for bit
 ///
-/// Feeds every decision of a recording to the controller of this program, the
-/// same code that runs in the kernel, and compares what comes out; then checks
-/// that each decision starts from the state that the one before it left.
+/// Feeds each recorded decision's inputs to the controller of this program, the same code as in the
+/// kernel, and compares the outputs. Then checks that each decision starts from the state that the
+/// previous decision left.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc replay run.luc\n\

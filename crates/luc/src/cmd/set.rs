@@ -15,8 +15,8 @@ use luc_watch::status::knob_json;
 
 /// Show or change the knobs of a file system
 ///
-/// Without a knob, lists them all. A knob that was set stays as it is: LUC
-/// never changes a knob by itself.
+/// Without KNOB, lists all knobs. A knob keeps the value that you set: LUC never changes a knob by
+/// itself.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc set /srv/data\n\
@@ -27,9 +27,9 @@ pub struct Args {
     /// A path on the file system, or its block device
     #[arg(value_name = "PATH|DEVICE", value_hint = clap::ValueHint::AnyPath)]
     path: PathBuf,
-    /// The knob to show or change
+    /// Knob to show or change
     knob: Option<String>,
-    /// Its new value
+    /// New value of the knob
     #[arg(allow_hyphen_values = true)]
     value: Option<String>,
     /// Print JSON

@@ -23,7 +23,7 @@ use luc_watch::time::wait;
 
 /// Show what LUC does and what it has seen
 ///
-/// Counts run from the moment LUC was switched on for the file system.
+/// Counters start at 0 when LUC is switched on for the file system.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc status\n\
@@ -32,14 +32,14 @@ use luc_watch::time::wait;
     \x20 luc status --watch=10 /srv/data")]
 #[command(after_long_help = help::counter_table())]
 pub struct Args {
-    /// Only the file system of this path or block device
+    /// Show only the file system of this path or block device
     #[arg(value_name = "PATH|DEVICE", value_hint = clap::ValueHint::AnyPath)]
     path: Option<PathBuf>,
-    /// Print JSON: every knob and counter by its own name
+    /// Print JSON, with every knob and counter under its own name
     #[arg(long)]
     json: bool,
-    /// Add the events of an interval of this many seconds [default: 1], as `luc top` shows them,
-    /// traced with BPF if the kernel allows it
+    /// Also show the events of this many seconds [default: 1], as `luc top` does; traced with BPF
+    /// if the kernel allows it
     #[arg(
         long,
         value_name = "SECONDS",
@@ -49,8 +49,8 @@ pub struct Args {
         value_parser = interval::<60>
     )]
     live: Option<Duration>,
-    /// Print the events of each interval of this many seconds [default: 1] until interrupted; with
-    /// --json one line of JSON each
+    /// Print the events of every interval of this many seconds [default: 1] until interrupted; with
+    /// --json, one line of JSON per interval
     #[arg(
         long,
         value_name = "SECONDS",

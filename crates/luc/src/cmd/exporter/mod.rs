@@ -25,19 +25,19 @@ use luc_watch::time::wait;
 
 /// Serve the numbers of `luc top` to Prometheus
 ///
-/// Answers GET /metrics, or keeps a file up to date that `node_exporter`'s textfile collector
-/// reads. With BPF it counts commits, syncs and waits of every ext4 and ext3 journal from its start
-/// on; for journals with LUC on it also shows each counter of `luc status`. If it can ask neither
-/// BPF nor the module, every `luc_tracer_attached` is 0 and the exporter keeps running.
-/// docs/grafana-dashboard.json draws the metrics, and docs/prometheus-alerts.yml has rules for
-/// alerts.
+/// Answers GET /metrics, or keeps a file up to date for the textfile collector of `node_exporter`.
+/// With BPF, it counts the commits, syncs and waits of every ext4 and ext3 journal from the moment
+/// it starts. For journals with LUC on, it also serves the counters of `luc status`. If neither BPF
+/// nor the module is available, every `luc_tracer_attached` is 0 and the exporter keeps running.
+/// docs/grafana-dashboard.json is a dashboard of the metrics; docs/prometheus-alerts.yml holds
+/// alerting rules.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc exporter\n\
     \x20 luc exporter --listen 0.0.0.0:9797\n\
     \x20 luc exporter --textfile /var/lib/prometheus/node-exporter/luc.prom")]
 pub struct Args {
-    /// Serve GET /metrics here; anyone who can connect can read it
+    /// Serve GET /metrics at this address; anyone who can connect can read the metrics
     #[arg(
         long,
         value_name = "ADDR:PORT",
@@ -45,15 +45,15 @@ pub struct Args {
         conflicts_with_all = ["textfile", "once"]
     )]
     listen: SocketAddr,
-    /// Write this file instead; `node_exporter` wants a name that ends in .prom. It is removed at
-    /// the end, so that nobody takes old numbers for new ones
+    /// Write this file instead; `node_exporter` reads only names that end in .prom. The exporter
+    /// removes the file at exit, so that nobody reads stale numbers
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     textfile: Option<PathBuf>,
-    /// How often the file is written, 0.2 to 3600
+    /// Seconds between two writes of the file, 0.2 to 3600
     #[arg(long, value_name = "SECONDS", default_value = "15", requires = "textfile", value_parser = interval::<3600>)]
     interval: Duration,
-    /// Write once and exit: to the file, which is kept, or to standard output. The page has no
-    /// counts of the tracer then, because it has only just started to watch
+    /// Write the metrics once and exit: to the file, which stays, or to standard output. They have
+    /// no counts of the tracer, because it has only just started
     #[arg(long)]
     once: bool,
     #[command(flatten)]

@@ -20,26 +20,25 @@ use luc_watch::mounted::{Changes, Mounts};
 use luc_watch::time::now;
 use luc_watch::trial::GuardedFileSystems;
 
-/// Keep LUC on as `/etc/luc/luc.toml` says, across boots
+/// Keep LUC on across boots, as `/etc/luc/luc.toml` says
 ///
-/// Switches LUC on for the file systems that the configuration names: those that are mounted, and
-/// others when they are. What an administrator switches or sets by hand is left alone. SIGHUP reads
-/// the configuration again; a faulty one is refused, and the previous one stays in force. At its
-/// end the service switches off everything that it switched on. Until then it guards those file
-/// systems, as `luc guard` does. It ends with an error where LUC cannot run. `luc.service` runs it;
-/// luc.toml(5) has every key.
+/// Switches LUC on for each file system that the configuration names, as soon as it is mounted.
+/// Leaves changes by an administrator alone. Guards these file systems as `luc guard` does. On
+/// SIGHUP, it reads the configuration again; if that is faulty, the previous one stays in force. On
+/// exit, the service switches LUC off wherever it switched LUC on. It fails if this machine cannot
+/// run LUC. The systemd unit `luc.service` runs it; luc.toml(5) lists every key.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc service --check\n\
     \x20 luc service --config /etc/luc")]
 pub struct Args {
-    /// Folder that holds luc.toml, and luc.toml.d with files that add to it
+    /// Directory of luc.toml, and of luc.toml.d, whose files add to it
     #[arg(long, value_name = "DIR", default_value = CONFIG, value_hint = ValueHint::DirPath)]
     config: PathBuf,
-    /// Only read the configuration and print what it asks for
+    /// Check the configuration, print what it asks for, and exit
     #[arg(long)]
     check: bool,
-    /// Print a configuration to start from, which names no file system
+    /// Print a template of the configuration, which names no file system
     #[arg(long, conflicts_with = "check")]
     template: bool,
 }

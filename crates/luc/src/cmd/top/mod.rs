@@ -33,19 +33,19 @@ use luc_watch::time::wait;
 
 /// Watch journals and the processes that wait for them, live
 ///
-/// Shows for each ext4 and ext3 journal its commits, how many fsyncs each commit serves, how long
-/// fsyncs take, how many came too late for a commit, which writes were delayed and what LUC does
-/// about it; for the chosen journal its recent history; and which processes sync most or lose most
-/// time. With BPF it needs no module; without BPF it shows the module's counts. Watching changes
-/// nothing; the keys p and o do what `luc set` does. The key / filters processes by name or control
-/// group, s sorts them, h lists all keys; q and Escape quit.
+/// Shows the commits of each ext4 and ext3 journal, fsyncs per commit, fsync times, late fsyncs,
+/// delayed writes, and what LUC does. Shows the recent history of the chosen journal, and the
+/// processes that sync most or lose most time. With BPF, it needs no module; without BPF, it shows
+/// the module's counts. Watching changes nothing; the keys p and o change knobs, as `luc set` does.
+/// The key / filters processes by name or control group, s sorts them, h lists all keys; q and
+/// Escape quit.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc top\n\
     \x20 luc top --comm postgres\n\
     \x20 luc top --once --interval 10")]
 pub struct Args {
-    /// Length of an interval, 0.2 to 60
+    /// Seconds between two updates, 0.2 to 60
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval::<60>)]
     interval: Duration,
     /// Show only processes whose names contain this text; journals count all processes
@@ -54,7 +54,7 @@ pub struct Args {
     /// Show only processes whose control groups contain this text
     #[arg(long, value_name = "NAME")]
     cgroup: Option<String>,
-    /// Print the numbers of one interval as text, and exit
+    /// Print the numbers of one interval as text and exit
     #[arg(long)]
     once: bool,
     /// With --once: print JSON

@@ -22,8 +22,8 @@ use luc_watch::{LossCauses, WatchError};
 
 /// Count syncs, commits and waits, and print sums and quantiles
 ///
-/// The sums are made in the kernel, so that counting is cheap enough to be left on. Ends as
-/// `record` does.
+/// The kernel computes the sums, so counting is cheap enough to leave on. Ends as `luc trace
+/// record` does.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc trace count --seconds 10\n\
@@ -31,13 +31,13 @@ use luc_watch::{LossCauses, WatchError};
 pub struct Args {
     #[command(flatten)]
     watch: Watch,
-    /// Count for this long
+    /// Seconds to count, 1 to 86400
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: Option<u64>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// File for the answer [default: standard output]
+    /// File to write to [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
     /// Count while this command runs; its exit status becomes luc's

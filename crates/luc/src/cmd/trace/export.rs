@@ -23,10 +23,10 @@ pub struct Args {
     /// A recording of `luc trace record`, or - for standard input
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
-    /// The format
+    /// Format to convert to
     #[arg(long, value_parser = formats())]
     format: Format,
-    /// File to write [default: standard output]
+    /// File to write to [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 }

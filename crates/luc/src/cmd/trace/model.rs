@@ -16,11 +16,11 @@ use luc_cli::recordings::{self, recording, unreadable};
 use luc_cli::units::{counted, duration, known, percent, rounded, table};
 use luc_cli::verb::Verb;
 
-/// Compare the analytical model with a recording, and tell what gain to expect from LUC
+/// Compare the analytical model with a recording, and estimate the gain from LUC
 ///
-/// Fsync times, file creation rate and write delays, predicted and measured; then the same threads
-/// in the simulator: unchanged, with LUC, with each half of LUC, and with a fixed delay. The first
-/// simulation repeats the recording and shows how far to trust the others.
+/// Prints predicted and measured fsync times, file creation rate and write delays. Then simulates
+/// the same threads: unchanged, with LUC, with each half of LUC, and with a fixed delay. The
+/// unchanged simulation repeats the recording; its error shows how far to trust the others.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc trace model run.luc\n\
@@ -29,10 +29,11 @@ pub struct Args {
     /// A recording of `luc trace record`, or - for standard input
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
-    /// Use only what began in the last seconds of the recording
+    /// Use only events that began in the last SECONDS of the recording
     #[arg(long, value_name = "SECONDS", value_parser = recordings::seconds)]
     last_s: Option<f64>,
-    /// Fixed delay of one of the rules: a commit starts when no sync has come for this long
+    /// Fixed delay to simulate, in microseconds, up to 1000000: a commit starts when no sync has
+    /// come for this long
     #[arg(long, value_name = "US", default_value_t = DELAY_US, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     delay_us: u32,
     /// Print JSON

@@ -51,10 +51,10 @@ impl By {
     }
 }
 
-/// Compare recordings: which measured quantities correlate with throughput
+/// Find measured quantities that correlate with throughput, across recordings
 ///
-/// Each recording is one run of a workload; something varies between the runs: threads, processor
-/// speed, disk, LUC off and on. At least three are needed, ten or more to be meaningful.
+/// Each recording is one run of a workload. The runs differ in something: threads, processor speed,
+/// disk, LUC off or on. Needs at least three recordings; ten or more give a meaningful answer.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc trace rank a.luc b.luc c.luc\n\
@@ -66,8 +66,8 @@ pub struct Args {
     /// Measure of throughput
     #[arg(long, value_enum, value_name = "WHAT", default_value = "syncs")]
     by: By,
-    /// The file system, by its number in `luc trace summary` [default: in each recording the one
-    /// with most syncs and writes]
+    /// File system, by its device number in `luc trace summary` [default: the one with the most
+    /// syncs and writes in each recording]
     #[arg(long, value_name = "MAJOR:MINOR")]
     device: Option<Dev>,
     /// Print JSON

@@ -18,7 +18,7 @@ use luc_watch::recording::{BUFFER_KIB_MAX, ModuleEvents, PAUSE, RecordingWriter,
 /// Where a recording comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Origin {
-    /// Both, as far as available
+    /// Both, where available
     Both,
     /// BPF programs: operations, commits, waits
     Tracer,
@@ -26,12 +26,12 @@ enum Origin {
     Module,
 }
 
-/// Write operations, commits, waits and LUC's decisions to a file
+/// Record operations, commits, waits and LUC's decisions in a file
 ///
-/// Watches opens, writes, syncs and closes on ext4 file systems, their journal commits, and waits
-/// for those, with BPF: neither LUC's module nor a change of any program is needed. If the module
-/// is loaded, the recording has its decisions, too. Ends with the command, after the given time, or
-/// with Ctrl-C. The file and the summary here count what the kernel had to drop.
+/// Traces with BPF: opens, writes, syncs and closes on ext4 file systems, their journal commits,
+/// and waits for these commits. Needs neither LUC's module nor a change to any program. If the
+/// module is loaded, also records its decisions. Ends when the command exits, after the given time,
+/// or on Ctrl-C. The file and the printed summary say how many events the kernel dropped.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc trace record -o run.luc -- make check\n\
@@ -42,11 +42,11 @@ pub struct Args {
     output: PathBuf,
     #[command(flatten)]
     watch: Watch,
-    /// Time to record
+    /// Seconds to record, 1 to 86400
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: Option<u64>,
-    /// Buffers between kernel and program, KiB: that of spans, and that of each CPU's tracepoints;
-    /// larger ones lose less
+    /// Size of the kernel's buffers in KiB: one for spans, and one for each CPU's tracepoints;
+    /// larger buffers lose fewer events
     #[arg(long, value_name = "KIB", default_value_t = 16_384, value_parser = clap::value_parser!(u32).range(16..=i64::from(BUFFER_KIB_MAX)))]
     buffer_kib: u32,
     /// What to record

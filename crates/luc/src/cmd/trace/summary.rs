@@ -26,7 +26,7 @@ pub struct Args {
     /// A recording of `luc trace record`, or - for standard input
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
-    /// Use only what began in the last seconds of the recording
+    /// Use only events that began in the last SECONDS of the recording
     #[arg(long, value_name = "SECONDS", value_parser = recordings::seconds)]
     last_s: Option<f64>,
     /// Print JSON

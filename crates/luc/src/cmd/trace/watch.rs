@@ -13,14 +13,14 @@ use luc_cli::exit::Failure;
 /// What to watch, and how.
 #[derive(Debug, Default, clap::Args)]
 pub struct Watch {
-    /// Watch the file system of this path or block device; may be given several times [default: all
-    /// ext4 file systems]
+    /// Watch the file system of this path or block device; may be repeated [default: all ext4 file
+    /// systems]
     #[arg(long = "on", value_name = "PATH|DEVICE", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
-    /// Watch only operations of this process; may be given several times. Commits are always seen
+    /// Watch only operations of this process, and all commits; may be repeated
     #[arg(long = "pid", value_name = "PID")]
     pub processes: Vec<u32>,
-    /// Only operations of tasks in this control group or below it; may be given several times
+    /// Watch only operations of tasks in this control group or below it; may be repeated
     #[arg(long = "cgroup", value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub cgroups: Vec<PathBuf>,
     #[command(flatten)]

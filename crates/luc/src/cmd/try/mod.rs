@@ -21,10 +21,10 @@ use luc_watch::trial::{Ended, HostSubject, Ratio, Shown, Tally, compare_pair, se
 
 /// Compare LUC with stock on the live load
 ///
-/// Runs pairs of short windows, LUC steering in one and only observing in the other, in random
-/// order, each after a burn-in. Then LUC's state is restored: off, or its mode and policy. Ctrl-C
-/// restores it, too; after `kill -9`, the next `luc` command does. A change by hand ends the trial
-/// and stays. docs/guard.md tells how to read the answer.
+/// Runs pairs of short windows in random order, each after a burn-in: LUC steers in one window and
+/// only observes in the other. At its end or on Ctrl-C, the trial restores LUC's earlier state;
+/// after `kill -9`, the next `luc` command restores it. A manual change ends the trial and stays.
+/// docs/guard.md explains the result.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc try /srv/data\n\
@@ -34,13 +34,13 @@ pub struct Args {
     /// A path on the file system, or its block device
     #[arg(value_name = "PATH|DEVICE", value_hint = ValueHint::AnyPath)]
     path: PathBuf,
-    /// Length of the trial, 0.05 to 1440
+    /// Length of the trial in minutes, 0.05 to 1440
     #[arg(long, value_name = "MINUTES", default_value = "5", value_parser = minutes)]
     minutes: Duration,
     /// Policy to try [default: the one in use, or luc if LUC is off]
     #[arg(long, value_name = "POLICY")]
     policy: Option<String>,
-    /// Print JSON at the end, and no line for each pair
+    /// Print JSON at the end instead of a line for each pair
     #[arg(long)]
     json: bool,
 }
