@@ -45,8 +45,8 @@ pub const KERNELS: [Kernel; 3] = [
     },
     Kernel {
         name: "3.4",
-        help: "the documents' kernel: CFS, HZ=1000, writes fill pages within handles, commits wait \
-               for new data; costs of 6.12",
+        help: "as in the published measurements: CFS, HZ=1000, writes fill pages within handles, \
+               commits wait for new data; the costs are those of 6.12",
         scheduler: Scheduler::Cfs,
         tick_ns: 1_000_000,
         write_handles: true,

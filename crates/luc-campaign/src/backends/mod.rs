@@ -48,13 +48,13 @@ pub struct Engine {
     /// Partition to submit the jobs to
     #[arg(long, value_name = "NAME")]
     pub partition: Option<String>,
-    /// Argument for sbatch; overrides LUC's own; may be repeated
+    /// Argument for sbatch, which overrides LUC's own; may be repeated
     #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
     pub sbatch_arg: Vec<String>,
-    /// Path of the program on the nodes [default: this one]
+    /// Path of luc-lab on the nodes [default: the path of this program]
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::ExecutablePath)]
     pub program: Option<PathBuf>,
-    /// Seconds between two looks at the queue [default: 10]
+    /// Seconds between two checks of the queue, 1 to 3600 [default: 10]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub poll_s: Option<u32>,
 }

@@ -17,7 +17,7 @@ use luc_vm::KernelList;
     \x20 luc-lab completions zsh > /usr/share/zsh/vendor-completions/_luc-lab\n\
     \x20 luc-lab completions fish > /usr/share/fish/vendor_completions.d/luc-lab.fish")]
 pub struct Args {
-    /// The shell
+    /// Shell to complete for
     shell: Shell,
 }
 

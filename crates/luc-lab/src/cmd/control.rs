@@ -8,16 +8,16 @@ use luc_cli::exit::Failure;
 use luc_cli::verb::{Verb, verbs};
 
 verbs! {
-    /// Work out how the PID controller behaves
+    /// Analyse the PID controller
     Verbs:
     Poles(PolesArgs),
 }
 
 /// Print the closed loop's poles for a set of gains
 ///
-/// The loop is stable if every pole lies inside the unit circle; the closer the largest modulus is
-/// to 0, the sooner an error is gone. "published" is the textbook loop, in which a commit's error
-/// corrects that same commit; "stepwise" is what runs: it corrects the next one.
+/// The loop is stable if every pole lies inside the unit circle. The closer the largest modulus is
+/// to 0, the faster an error decays. "published" is the textbook loop, in which a commit's error
+/// corrects that same commit; "stepwise" is the loop that runs, which corrects the next commit.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab control poles\n\
@@ -32,7 +32,7 @@ pub struct PolesArgs {
     /// Derivative gain
     #[arg(long, default_value_t = 0.25, allow_negative_numbers = true)]
     kd: f64,
-    /// Gain of the plant: sync events gained per sync event asked for
+    /// Gain of the plant: sync events gained per sync event requested
     #[arg(
         short,
         long = "plant",

@@ -12,21 +12,21 @@ use luc_cli::Context;
 use luc_cli::exit::Failure;
 use luc_cli::verb::{Interrupt, Verb};
 
-/// Show what LUC gives, on a stock kernel in a virtual machine
+/// Show the effect of LUC on a stock kernel in a virtual machine
 ///
-/// Measures fsync and write bursts at four CPU speeds, then throughput under
-/// every policy, with and without LUC side by side: `luc-lab campaign run demo`.
-/// Takes about three minutes on two cores, once the kernel is downloaded.
+/// Measures bursts of fsyncs and of writes at four CPU speeds, then throughput under every policy,
+/// with and without LUC side by side. Does the same as `luc-lab campaign run demo`. Takes about
+/// three minutes on two cores, once the kernel is downloaded.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab demo\n\
     \x20 luc-lab demo --kernel 7.2 --out out/demo-7.2\n\
     \x20 luc-lab demo --from-results")]
 pub struct Args {
-    /// Folder of the results and of report.html; made if absent
+    /// Directory for the results and report.html; created if absent
     #[arg(long, short = 'o', value_name = "DIR", default_value = "out/demo", value_hint = clap::ValueHint::DirPath)]
     out: PathBuf,
-    /// Kernel to show it on
+    /// Kernel to run, by its name in `luc-lab list`
     #[arg(long, value_name = "NAME", default_value = "6.12")]
     kernel: String,
     /// Virtual machines to run at the same time [default: as many as processors and memory allow]
@@ -35,7 +35,7 @@ pub struct Args {
     /// Render existing results instead of measuring
     #[arg(long)]
     from_results: bool,
-    /// Directory that holds the sources of the module
+    /// Directory of the module's sources
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
 }

@@ -9,13 +9,13 @@ use luc_cli::verb::Verb;
 
 /// Write the man pages
 ///
-/// One page for luc-lab and one for every verb, all from the definition that
-/// parses the command line.
+/// Writes one page for luc-lab and one for each verb, from the definition that parses the command
+/// line.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab man --out man")]
 pub struct Args {
-    /// Where to put them; created if need be
+    /// Directory to write to; created if absent
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }

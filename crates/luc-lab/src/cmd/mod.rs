@@ -46,10 +46,11 @@ verbs! {
     Man(man::Args),
 }
 
-/// Measure what LUC gives: in virtual machines, in the simulator, and on this machine
+/// Measure the effect of LUC in virtual machines, in the simulator, and on this machine
 ///
-/// Stock Debian kernels under QEMU, where time is counted in instructions; a simulator with LUC's
-/// own controllers inside; benchmarks, campaigns of them, and the published experiments.
+/// Runs stock Debian kernels in QEMU on virtual time, where every instruction takes a fixed time.
+/// Simulates ext4 journals with LUC's own controllers. Runs benchmarks, campaigns of benchmarks,
+/// and the published experiments.
 #[derive(Debug, Parser)]
 #[command(name = "luc-lab", version, disable_help_subcommand = true)]
 pub struct Cli {
@@ -77,7 +78,7 @@ impl Program for Cli {
                 "clean",
             ],
         ),
-        ("On paper", &["sim", "control"]),
+        ("Simulation and theory", &["sim", "control"]),
         ("Shell and manual", &["completions", "man"]),
     ];
 

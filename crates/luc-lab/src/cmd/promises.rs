@@ -33,19 +33,19 @@ pub struct WorkArgs {
     /// An empty directory to work in
     #[arg(long, value_hint = clap::ValueHint::DirPath)]
     dir: PathBuf,
-    /// Where the marks go: a new file, or the log of a recorded disk
+    /// New file for the marks, or the log of a recorded disk
     #[arg(long, value_hint = clap::ValueHint::FilePath)]
     acks: PathBuf,
-    /// Threads of each process
+    /// Threads per process
     #[arg(long, default_value_t = 4)]
     threads: u32,
-    /// Processes
+    /// Number of processes
     #[arg(long, default_value_t = 1)]
     processes: u32,
-    /// Seed that decides what each thread does
+    /// Seed of the threads' operations
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Operations of each thread
+    /// Operations per thread
     #[arg(long, default_value_t = 1000, conflicts_with = "seconds")]
     ops: u64,
     /// Work for this many seconds instead
@@ -65,13 +65,13 @@ pub struct WorkArgs {
     json: bool,
 }
 
-/// Compare the files found with the promises of the marks
+/// Compare files with the promises that the marks record
 #[derive(Debug, clap::Args)]
 pub struct VerifyArgs {
-    /// The directory as it was found
+    /// Directory to compare
     #[arg(long, value_hint = clap::ValueHint::DirPath)]
     dir: PathBuf,
-    /// The marks
+    /// File of the marks
     #[arg(long, value_hint = clap::ValueHint::FilePath)]
     acks: PathBuf,
     /// Consider only marks before this index
@@ -85,19 +85,19 @@ pub struct VerifyArgs {
     json: bool,
 }
 
-/// Cut the power of a recorded disk at many moments, and compare each time
+/// Cut the power of a recorded disk at many moments, and compare the files after each cut
 #[derive(Debug, clap::Args)]
 pub struct CutsArgs {
     /// Disk of the lab that was recorded, by name
     #[arg(long)]
     recorded: String,
-    /// Disk of the lab, switched off, that will show what a cut left
+    /// Disk of the lab, switched off, that will hold the state after a cut
     #[arg(long)]
     replica: String,
-    /// Its partition with the file system, such as p2
+    /// Partition of that disk with the file system, such as p2
     #[arg(long, default_value = "")]
     partition: String,
-    /// Its partition with the journal, if the journal has its own device
+    /// Partition of that disk with the journal, if the journal has its own device
     #[arg(long)]
     journal: Option<String>,
     /// Directory to mount it at
@@ -118,7 +118,7 @@ pub struct CutsArgs {
     /// Check every Nth cut with e2fsck; 0: none
     #[arg(long, default_value_t = 1)]
     fsck_every: u32,
-    /// Seed that decides where to cut and what survives
+    /// Seed of the moments of the cuts, and of which writes survive them
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print JSON
@@ -130,7 +130,7 @@ pub struct CutsArgs {
 enum Mode {
     /// data=ordered or data=journal
     Ordered,
-    /// data=writeback: data that no sync promised may hold anything
+    /// data=writeback: data that no sync acknowledged may hold anything
     Writeback,
 }
 

@@ -25,12 +25,12 @@ use luc_cli::verb::{Interrupt, Verb};
 
 const SCHEMA: &str = "luc-reproduce/1";
 
-/// Compare the documents' figures with our own
+/// Compare the published figures with measurements of our own
 ///
-/// Measures what is missing of the sweep behind each figure, in the lab, and decides by rule
-/// whether the figure is reproduced. D5.8 is a figure of the dissertation, P7 one of the paper;
-/// without names, all figures are answered. All of them take some hours on two processors, --quick
-/// about ten minutes. After an interruption the same command continues.
+/// Measures in the lab the missing points of the sweep behind each figure, and decides by a fixed
+/// rule whether the figure is reproduced. D5.8 is a figure of the dissertation, P7 one of the
+/// paper. All figures together take some hours on two processors, or about ten minutes with
+/// --quick. After an interruption, the same command continues.
 #[derive(Debug, clap::Args)]
 #[allow(clippy::struct_excessive_bools)] // each is an option of its own
 #[command(after_help = "Examples:\n\
@@ -38,31 +38,31 @@ const SCHEMA: &str = "luc-reproduce/1";
     \x20 luc-lab reproduce D5.6 D5.8 --quick\n\
     \x20 luc-lab reproduce --from-results --markdown reproduction.md")]
 pub struct Args {
-    /// Figures and tables, as --list names them [default: all]
+    /// Figures and tables, by their names in --list [default: all]
     #[arg(value_name = "FIGURE")]
     figures: Vec<String>,
     /// List the figures; measure nothing
     #[arg(long, conflicts_with_all = ["quick", "from_results", "any_version", "markdown"])]
     list: bool,
-    /// Measure few points, with the fewest repeats that give an interval
+    /// Measure few points, with the fewest repeats that give a confidence interval
     #[arg(long)]
     quick: bool,
-    /// Answer from existing results; measure nothing
+    /// Use existing results; measure nothing
     #[arg(long)]
     from_results: bool,
-    /// Accept results of other versions, too; measure only cells without any
+    /// Accept results of other versions, too; measure only cells that have no result
     #[arg(long, conflicts_with = "from_results")]
     any_version: bool,
-    /// Folder of the results; made if absent
+    /// Directory for the results; created if absent
     #[arg(long, short = 'o', value_name = "DIR", default_value = "out/reproduce", value_hint = clap::ValueHint::DirPath)]
     out: PathBuf,
     /// Cells to measure at the same time [default: as many as processors and memory allow]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,
-    /// Directory that holds the sources of the module
+    /// Directory of the module's sources
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
-    /// Also write the answer as Markdown, with its plots in files beside it
+    /// Also write the report as Markdown to this file, with its plots beside it
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     markdown: Option<PathBuf>,
     /// Print JSON

@@ -32,19 +32,19 @@ pub struct TortureArgs {
     /// Kernels to run the scenarios on
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_values_t = luc_vm::KernelList::every())]
     pub kernels: Vec<String>,
-    /// Only scenarios whose name and policy, such as "ordered luc", contain one of these
+    /// Run only scenarios whose name and policy, such as "ordered luc", contain one of these texts
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Power cuts of each scenario on each kernel
+    /// Power cuts per scenario and kernel
     #[arg(long, value_name = "N", default_value_t = 310, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub cuts: u32,
-    /// Operations of each thread of the workload
+    /// Operations per thread of the workload
     #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub ops: u32,
-    /// Seed for the operations, the places of the power cuts and what survives them
+    /// Seed of the operations, of the moments of the power cuts, and of which writes survive them
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u32,
-    /// Virtual machines at the same time
+    /// Virtual machines to run at the same time
     #[arg(long, short = 'j', value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub jobs: u32,
     /// Print the results as JSON instead of text

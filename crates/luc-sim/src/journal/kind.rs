@@ -81,7 +81,8 @@ pub static KINDS: [Kind; 5] = [JBD2, CONCURRENT, DELAYED, PER_SYNC, DUALFS];
 /// for them, then flushes and writes the commit record.
 const JBD2: Kind = Kind {
     name: "jbd2",
-    help: "ext4's: one commit at a time, a record behind a flush, writers sleep on shadowed buffers",
+    help: "as in ext4: one commit at a time, a commit record after a flush; writers sleep \
+           on shadowed buffers",
     in_flight: 1,
     end: LogEnd::Record,
     writers: Writers::Sleep,
@@ -99,7 +100,7 @@ const JBD2: Kind = Kind {
 /// its compound flush: records that wait for a flush share one.
 const CONCURRENT: Kind = Kind {
     name: "concurrent-commits",
-    help: "as CJFS: jbd2 with four commits on their way at once, each with versions of its buffers",
+    help: "as in CJFS: jbd2 with up to four commits in flight, each with its own buffer versions",
     in_flight: 4,
     writers: Writers::Pass,
     takes_luc: false,
@@ -112,7 +113,8 @@ const CONCURRENT: Kind = Kind {
 /// logs only the changed parts of a buffer; here a buffer is logged whole.
 const DELAYED: Kind = Kind {
     name: "delayed-logging",
-    help: "as XFS: one checksummed log write at a time, no record, nobody sleeps on buffers",
+    help: "as in XFS: one checksummed log write at a time, no commit record; writers do not sleep \
+           on buffers",
     in_flight: 1,
     end: LogEnd::Checksum,
     writers: Writers::Relog,
@@ -125,7 +127,8 @@ const DELAYED: Kind = Kind {
 /// as long as one of XFS' eight in-core logs is free.
 const PER_SYNC: Kind = Kind {
     name: "log-per-sync",
-    help: "the same with up to eight log writes on their way: a sync waits for no other to begin",
+    help: "delayed-logging with up to eight log writes in flight: a sync starts its write without \
+           waiting for another sync",
     in_flight: 8,
     ..DELAYED
 };
@@ -138,7 +141,8 @@ const PER_SYNC: Kind = Kind {
 /// in memory.
 const DUALFS: Kind = Kind {
     name: "dualfs",
-    help: "metadata is a log of its own on the outer tenth of the disk, written once, never home",
+    help: "the outer tenth of the disk is a log that holds all metadata: written once, never \
+           checkpointed",
     end: LogEnd::Checksum,
     writers: Writers::Pass,
     home: Home::Log,

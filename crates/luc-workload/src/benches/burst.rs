@@ -54,8 +54,8 @@ pub struct Burst {
     /// Seed of the random moments
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Duration of one journal commit, milliseconds; default: the median of each burst's fastest
-    /// fsync, which met no other commit
+    /// Duration of one journal commit, milliseconds [default: the median over the bursts of each
+    /// burst's fastest fsync, which met no other commit]
     #[arg(long, value_name = "MS", value_parser = duration_s)]
     pub commit_ms: Option<f64>,
 }

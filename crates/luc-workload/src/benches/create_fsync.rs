@@ -35,7 +35,7 @@ pub struct CreateFsync {
     /// Measure for this many seconds
     #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = duration_s)]
     pub seconds: f64,
-    /// Measure this many operations of each thread instead of a time
+    /// Measure this many operations per thread instead of a time
     #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = value_parser!(u64).range(1..))]
     pub ops: Option<u64>,
     /// Run for this many seconds before measuring
@@ -47,8 +47,8 @@ pub struct CreateFsync {
     /// Give each thread directories of its own instead of sharing them
     #[arg(long)]
     pub own_dirs: bool,
-    /// Files in one directory before a thread starts the next, at least two for each thread that
-    /// shares it
+    /// Files in one directory before a thread starts the next; at least two per thread that shares
+    /// the directory
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u32).range(1..))]
     pub files_per_dir: u32,
 }

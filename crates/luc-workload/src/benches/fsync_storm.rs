@@ -49,25 +49,25 @@ pub struct FsyncStorm {
     /// Distribution of the inter-arrival times
     #[arg(long, value_enum, default_value_t)]
     pub gaps: Gaps,
-    /// Arrivals come in bursts of this many instead of at a rate
+    /// Let arrivals come in bursts of this many instead of at a rate
     #[arg(long, value_name = "N", conflicts_with_all = ["rate_per_s", "gaps"], value_parser = value_parser!(u32).range(1..=1_000_000))]
     pub burst: Option<u32>,
     /// Time from one burst to the next, milliseconds
     #[arg(long, value_name = "MS", default_value_t = 60, requires = "burst", value_parser = value_parser!(u32).range(1..=3_600_000))]
     pub period_ms: u32,
-    /// The arrivals of a burst come at random moments within this time, microseconds
+    /// Time over which the arrivals of a burst are spread at random, microseconds
     #[arg(long, value_name = "US", default_value_t = 800, requires = "burst", value_parser = value_parser!(u32).range(..=3_600_000_000))]
     pub spread_us: u32,
     /// Operation at each arrival
     #[arg(long, value_enum, default_value_t)]
     pub op: StormOp,
-    /// Bytes to write before each fsync; default 0 for create, 1024 for append
+    /// Bytes to write before each fsync [default: 0 for create, 1024 for append]
     #[arg(long, value_name = "BYTES", default_value_t = 0, hide_default_value = true, default_value_if("op", "append", "1024"), value_parser = value_parser!(u32).range(..=1 << 30))]
     pub bytes: u32,
-    /// Threads that open, read and close files at the same time
+    /// Threads that open, read and close files meanwhile
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u32).range(..=65_536))]
     pub readers: u32,
-    /// Time that a reader waits between two reads, microseconds
+    /// Time that a reader waits between reads, microseconds
     #[arg(long, value_name = "US", default_value_t = 1000, value_parser = value_parser!(u32).range(..=60_000_000))]
     pub read_think_us: u32,
     /// Measure for this many seconds
@@ -76,7 +76,7 @@ pub struct FsyncStorm {
     /// Run for this many seconds before measuring
     #[arg(long, value_name = "S", default_value_t = 0.5, value_parser = warmup_s)]
     pub warmup_s: f64,
-    /// Give late arrivals this many seconds after the measurement to be served
+    /// Seconds after the measurement in which late arrivals may still be served
     #[arg(long, value_name = "S", default_value_t = 10.0, value_parser = warmup_s)]
     pub drain_s: f64,
     /// Seed of the random moments
@@ -91,7 +91,7 @@ pub enum Gaps {
     /// Exponentially distributed, as from many independent sources
     #[default]
     Exponential,
-    /// Always the same
+    /// All the same
     Fixed,
 }
 

@@ -49,20 +49,20 @@ pub struct Iozone {
     /// Size of each write
     #[arg(short = 'r', long = "record", value_name = "SIZE", default_value = "32k", value_parser = record_bytes)]
     pub record_bytes: u64,
-    /// Include an fsync in the time of each child
+    /// Include an fsync in each child's time
     #[arg(short = 'e', long)]
     pub fsync: bool,
-    /// Include the close in the time of each child
+    /// Include the close in each child's time
     #[arg(short = 'c', long)]
     pub close: bool,
-    /// Measure every child over its whole file instead of stopping all clocks when the first has
-    /// written its own
+    /// Measure every child over its whole file instead of stopping all clocks when the first child
+    /// ends
     #[arg(short = 'x', long)]
     pub no_stonewall: bool,
     /// Use threads of one process instead of processes
     #[arg(short = 'T', long)]
     pub posix_threads: bool,
-    /// A child with a write that takes longer than this counts as blocked, milliseconds
+    /// A child counts as blocked if one of its writes takes longer than this, milliseconds
     #[arg(long, value_name = "MS", default_value_t = 5, value_parser = value_parser!(u32).range(1..))]
     pub blocked_over_ms: u32,
 }

@@ -50,7 +50,7 @@ pub struct Mdtest {
     /// Levels of directories below the root of a tree
     #[arg(short = 'z', long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u32).range(..=64))]
     pub depth: u32,
-    /// Sub-directories of each directory that is not at the bottom
+    /// Subdirectories of each directory above the lowest level
     #[arg(short = 'b', long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=100_000))]
     pub branches: u32,
     /// Give each process a tree of its own instead of sharing one

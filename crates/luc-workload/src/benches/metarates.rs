@@ -43,7 +43,7 @@ pub struct Metarates {
     /// Give each process a directory of its own instead of sharing one
     #[arg(long)]
     pub unique_dirs: bool,
-    /// Measure creating the files (the default if no phase is asked for)
+    /// Measure file creation (the default if no phase is given)
     #[arg(long, short = 'C')]
     pub create: bool,
     /// Measure stat of the files

@@ -126,7 +126,7 @@ macro_rules! benches {
 benches! {
     /// N threads loop: create a file, optionally write it, fsync, close
     "create-fsync" CreateFsync CreateFsyncResult,
-    /// Writers append to their own files beside threads that create and fsync
+    /// Writers append to their own files while other threads create and fsync files
     "write-delay" WriteDelay WriteDelayResult,
     /// Threads wake close together, then each creates a file, fsyncs and closes it
     "burst" Burst BurstResult,
@@ -138,10 +138,10 @@ benches! {
     "scaling" Scaling ScalingResult,
     /// Processes create, stat and touch files, phase by phase (`metarates`)
     "metarates" Metarates MetaratesResult,
-    /// Children each write a new file, and the first to finish stops the clocks (`iozone`)
+    /// Children each write a new file; the first to finish stops the clocks (`iozone`)
     "iozone" Iozone IozoneResult,
     /// Processes create, stat and unlink files in a tree of directories (`mdtest`)
     "mdtest" Mdtest MdtestResult,
-    /// Fsyncs arrive at a given rate or in bursts, whether or not earlier ones are done
+    /// Fsyncs arrive at a given rate or in bursts, whether or not earlier ones have ended
     "fsync-storm" FsyncStorm FsyncStormResult,
 }

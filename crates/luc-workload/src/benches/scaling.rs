@@ -34,14 +34,14 @@ pub struct Scaling {
     #[command(flatten)]
     #[serde(flatten)]
     pub common: Common,
-    /// Numbers of threads, one after the other; default 1, 2, 4 and so on, up to the number of
-    /// processors
+    /// Numbers of threads to measure in turn [default: 1, 2, 4 and so on, up to the number of
+    /// processors]
     #[arg(long, short = 't', value_name = "N,...", value_delimiter = ',', value_parser = threads())]
     pub threads: Vec<u32>,
     /// Measure each number of threads for this many seconds
     #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = duration_s)]
     pub seconds: f64,
-    /// Measure this many calls of each thread instead of a time
+    /// Measure this many calls per thread instead of a time
     #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = value_parser!(u64).range(1..))]
     pub ops: Option<u64>,
     /// Run for this many seconds before measuring

@@ -47,7 +47,7 @@ pub struct WriteBurst {
     /// Bursts before measuring
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = value_parser!(u32).range(..=1_000_000))]
     pub warmup_bursts: u32,
-    /// Bytes of each piece
+    /// Bytes per piece
     #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = value_parser!(u32).range(1..=1 << 20))]
     pub piece_bytes: u32,
     /// Pieces written to each file

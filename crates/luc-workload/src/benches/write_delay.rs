@@ -34,13 +34,13 @@ pub struct WriteDelay {
     /// Number of writers
     #[arg(long, short = 'w', value_name = "N", default_value_t = 48, value_parser = threads())]
     pub writers: u32,
-    /// Number of threads that loop create, fsync, close
+    /// Number of threads that create, fsync and close files in a loop
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(..=65_536))]
     pub fsync_streams: u32,
-    /// Bytes of each write
+    /// Bytes per write
     #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = value_parser!(u32).range(1..=1 << 20))]
     pub bytes: u32,
-    /// Time that a writer waits between two writes, microseconds
+    /// Time that a writer waits between writes, microseconds
     #[arg(long, value_name = "US", default_value_t = 2000, value_parser = value_parser!(u32).range(..=60_000_000))]
     pub think_us: u32,
     /// A write that takes longer than this counts as delayed, microseconds

@@ -12,10 +12,10 @@ pub struct Chosen {
         help = format!("A workload file, or {}", builtin_names())
     )]
     pub file: String,
-    /// Give a variable of the file another value, for example -D nthreads=4
+    /// Set a variable of the file, for example -D nthreads=4
     #[arg(short = 'D', long = "define", value_name = "VAR=VALUE", value_parser = definition)]
     define: Vec<(String, String)>,
-    /// Use the settings of the published measurements (varmail and oltp); -D overrides them
+    /// Use the settings of the published measurements (varmail and oltp only); -D overrides them
     #[arg(long, value_name = "NAME", value_parser = PRESETS)]
     preset: Option<String>,
 }

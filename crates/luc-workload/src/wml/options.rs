@@ -23,7 +23,7 @@ pub enum AioWait {
 pub struct WmlOptions {
     #[command(flatten)]
     pub dir: Folder,
-    /// Measure for this many seconds instead of the file's time
+    /// Measure for this many seconds instead of the time in the file
     #[arg(long, value_name = "S", value_parser = crate::args::duration_s)]
     pub seconds: Option<f64>,
     /// Measure this many I/O operations of all threads together instead of a time
@@ -35,7 +35,7 @@ pub struct WmlOptions {
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Draw random numbers as Filebench's generators do, which are never seeded: same files, same
+    /// Draw random numbers as Filebench does: never seeded, so every run has the same files and
     /// sizes
     #[arg(long, conflicts_with = "seed")]
     pub filebench_generator: bool,
@@ -51,7 +51,7 @@ pub struct WmlOptions {
     /// UNSAFE upper bound: leave out fsync and synchronous writes, so nothing is made durable
     #[arg(long)]
     pub no_fsync: bool,
-    /// Make the files, report on them, and run nothing
+    /// Create the files, report on them, and run nothing
     #[arg(long, conflicts_with_all = ["ops", "seconds", "settle"])]
     pub prepare_only: bool,
     /// Print the result as JSON

@@ -15,9 +15,9 @@ const SCHEMA: &str = "luc-bench-check/1";
 
 /// Check a workload file without running it
 ///
-/// Reads a workload file in the language of Filebench 1.5 (or one of the workloads that come with
-/// luc), tells what it would do, and writes nothing. Errors are printed line by line, with what was
-/// expected.
+/// Reads a workload file in the language of Filebench 1.5, or a workload that comes with luc-lab,
+/// and prints what it would do. Writes nothing. Prints each error with its line and with what was
+/// expected there.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab bench check oltp\n\

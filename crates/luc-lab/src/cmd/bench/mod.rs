@@ -14,8 +14,8 @@ use luc_cli::verb::{Interrupt, Verb};
 
 /// Run a workload that makes a file system commit its journal
 ///
-/// The workload does not know whether LUC is on: run it with LUC off, then on,
-/// and compare. Ctrl-C ends it and prints what was measured so far.
+/// The workload does not know whether LUC is on: run it with LUC off, then on, and compare. Ctrl-C
+/// ends it and prints the figures measured so far.
 #[derive(Debug, clap::Subcommand)]
 pub enum Verbs {
     #[command(flatten)]

@@ -11,12 +11,12 @@ use luc_cli::verb::{Interrupt, Verb};
 
 /// Run a workload file in the language of Filebench 1.5
 ///
-/// Makes the filesets of the file in a new directory inside --dir, runs its threads, and prints
-/// Filebench's breakdown and summary, with percentiles. Paths in the file are ignored. Only I/O
+/// Creates the file's filesets in a new directory inside DIR, runs its threads, and prints
+/// Filebench's breakdown and summary, with percentiles. Ignores the paths in the file. Only I/O
 /// operations count in the summary, as in Filebench.
 ///
 /// With --ops N, the run ends after N I/O operations of all threads together and reports their
-/// time; operations still under way then are not counted. Ctrl-C ends the run and prints what was
+/// time; operations still under way do not count. Ctrl-C ends the run and prints the figures
 /// measured so far.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\

@@ -13,14 +13,14 @@ use luc_cli::verb::{Interrupt, Verb};
 
 /// Measure one cell
 ///
-/// The key holds everything that decides the result. Writes one file, named after the key and the
-/// versions of what ran, whole or not at all; does nothing if the file exists.
+/// The key holds everything that determines the result. Writes one file atomically; its name comes
+/// from the key and the versions of the software. Does nothing if the file exists.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab campaign cell \"$KEY\" --out out/mine\n\
     \x20 luc-lab campaign cell --from keys --nth 3 --out out/mine")]
 pub struct Args {
-    /// The cell's key, a line of JSON
+    /// Key of the cell, a line of JSON
     #[arg(
         value_name = "KEY",
         required_unless_present = "from",
@@ -30,13 +30,13 @@ pub struct Args {
     /// File of keys, one per line
     #[arg(long, value_name = "FILE", requires = "nth", value_hint = clap::ValueHint::FilePath)]
     from: Option<PathBuf>,
-    /// Number of the key's line in that file, from 1
+    /// Line number of the key in that file, from 1
     #[arg(long, value_name = "N", requires = "from", value_parser = clap::value_parser!(u32).range(1..))]
     nth: Option<u32>,
-    /// Folder of the results; made if absent
+    /// Directory for the results; created if absent
     #[arg(long, short = 'o', value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     out: PathBuf,
-    /// Directory that holds the sources of the module
+    /// Directory of the module's sources
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
     #[command(flatten)]

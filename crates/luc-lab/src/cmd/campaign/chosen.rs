@@ -23,13 +23,14 @@ pub struct Chosen {
         help = format!("A campaign's file, or {}", campaigns::names())
     )]
     campaign: String,
-    /// Folder of the results; made if absent [default: out/NAME]
+    /// Directory for the results; created if absent [default: out/NAME]
     #[arg(long, short = 'o', value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     out: Option<PathBuf>,
-    /// Only these blocks
+    /// Use only these blocks
     #[arg(long, value_name = "BLOCK", value_delimiter = ',')]
     only: Vec<String>,
-    /// Other values of a factor, such as --set kernel=6.12 or --set vcpus=1,4; may be repeated
+    /// Replace the values of a factor, for example --set kernel=6.12 or --set vcpus=1,4; may be
+    /// repeated
     #[arg(long = "set", value_name = "FACTOR=VALUE,...")]
     values: Vec<String>,
     /// Measure each point N times, however wide its intervals are
@@ -38,11 +39,11 @@ pub struct Chosen {
     /// Number of points to draw in each block that draws points, or `all`
     #[arg(long, value_name = "N", value_parser = draw)]
     draw: Option<u32>,
-    /// Use only this half of the drawn points, with seeds of its own: a finding must hold on both
+    /// Use only this half of the drawn points, with its own seeds: a finding must hold on both
     /// halves
     #[arg(long, value_name = "HALF")]
     half: Option<HalfArg>,
-    /// Seed to use instead of the campaign's: draws other points and other seeds
+    /// Seed to use instead of the campaign's: draws other points and uses other seeds
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }
@@ -95,10 +96,11 @@ impl Chosen {
 /// The device that cells on bare metal may overwrite.
 #[derive(Debug, clap::Args)]
 pub struct Device {
-    /// Device on which bare-metal cells make their file systems; everything on it is lost
+    /// Device on which bare-metal cells create their file systems; all data on it is lost
     #[arg(long, value_name = "DEVICE", value_hint = clap::ValueHint::FilePath)]
     device: Option<PathBuf>,
-    /// Allow the device to be overwritten; if it holds data, CONTENT must name what it holds
+    /// Allow luc-lab to overwrite the device; if the device holds data, CONTENT must name what it
+    /// holds
     #[arg(
         long,
         value_name = "CONTENT",

@@ -14,21 +14,21 @@ use luc_cli::verb::Verb;
 
 const SCHEMA: &str = "luc-campaign-diff/1";
 
-/// Tell what changed between two folders of results
+/// Show which figures changed between two directories of results
 ///
-/// Every figure of the campaign's tables is compared. A figure counts as changed if the spread of
-/// the repeats does not explain the difference: Welch's test, at the campaign's confidence for all
-/// figures at once. Exit code 28 if a figure changed.
+/// Compares every figure of the campaign's tables. A figure has changed if the spread of the
+/// repeats does not explain the difference: Welch's test, at the campaign's confidence for all
+/// figures together. Exits with 28 if a figure changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab campaign diff out/before out/after\n\
     \x20 luc-lab campaign diff out/mine --json")]
 pub struct Args {
-    /// Folder of the results
+    /// Directory of results
     #[arg(value_name = "A", value_hint = clap::ValueHint::DirPath)]
     a: PathBuf,
-    /// Folder to compare with; without it, the latest results in A are compared with the previous
-    /// ones
+    /// Directory of results to compare with [default: compare the latest results in A with the
+    /// previous ones]
     #[arg(value_name = "B", value_hint = clap::ValueHint::DirPath)]
     b: Option<PathBuf>,
     /// Print JSON

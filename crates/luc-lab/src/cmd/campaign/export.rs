@@ -13,10 +13,10 @@ use luc_cli::exit::Failure;
 use luc_cli::units::counted;
 use luc_cli::verb::Verb;
 
-/// Print the next wave for another program to run
+/// Print the missing cells as commands for another program
 ///
-/// Exports the missing cells that are known so far. If intervals are still wide afterwards, the
-/// next export holds more cells; it is empty when the campaign is done.
+/// Exports the missing cells that are known so far. If confidence intervals are still wide after
+/// these, the next export holds more cells. It is empty when the campaign is done.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab campaign export bench --format parallel\n\
@@ -24,16 +24,16 @@ use luc_cli::verb::Verb;
 pub struct Args {
     #[command(flatten)]
     chosen: Chosen,
-    /// The format
+    /// Format of the commands
     #[arg(long, value_enum)]
     format: Format,
     /// Include cells that failed
     #[arg(long)]
     again: bool,
-    /// The program that measures a cell [default: this one]
+    /// Path of luc-lab for the commands [default: the path of this program]
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::ExecutablePath)]
     program: Option<PathBuf>,
-    /// Directory that holds the sources of the module
+    /// Directory of the module's sources
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
 }
@@ -42,9 +42,9 @@ pub struct Args {
 enum Format {
     /// One shell command per line and cell: `xargs -d '\n' -n 1 -P 2 sh -c < FILE`
     Lines,
-    /// A script for GNU parallel (not that of moreutils): `sh FILE --jobs 2`
+    /// A script for GNU parallel (not the one of moreutils): `sh FILE --jobs 2`
     Parallel,
-    /// A Snakefile with a rule for a cell: `snakemake -s FILE --cores all --keep-going`
+    /// A Snakefile with one rule per cell: `snakemake -s FILE --cores all --keep-going`
     Snakemake,
 }
 

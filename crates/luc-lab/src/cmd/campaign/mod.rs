@@ -17,10 +17,10 @@ use luc_cli::verb::verbs;
 verbs! {
     /// Measure all combinations of factors until the figures are precise
     ///
-    /// A campaign is a file of kernels, disks, speeds, workloads and arms. `luc-lab campaign run`
-    /// measures every combination and repeats each point until its confidence intervals are narrow.
-    /// Each cell's result is a file of its own: after an interruption the same command continues
-    /// and measures nothing twice.
+    /// A campaign is a file that names kernels, disks, speeds, workloads and arms. `luc-lab
+    /// campaign run` measures every combination and repeats each point until its confidence
+    /// intervals are narrow. Each cell's result is a file of its own: after an interruption, the
+    /// same command continues and measures nothing twice.
     Verbs:
     Run(run::Args),
     Status(status::Args),

@@ -11,14 +11,15 @@ use luc_cli::verb::Verb;
 
 /// Restore this machine after a campaign that was killed
 ///
-/// A cell on bare metal changes processors, frequencies and writeback, and mounts its device. It
-/// restores everything itself; after `kill -9` the next run does, or this command.
+/// A cell on bare metal changes the settings of processors, frequencies and writeback, and mounts
+/// its device. Every cell restores the machine at its end. After `kill -9`, the next run or this
+/// command restores it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab campaign restore\n\
     \x20 luc-lab campaign restore --out out/mine")]
 pub struct Args {
-    /// Folder of the results of the run that was killed [default: the machine's last run]
+    /// Directory of the results of the killed run [default: that of this machine's last run]
     #[arg(long, short = 'o', value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     out: Option<PathBuf>,
 }

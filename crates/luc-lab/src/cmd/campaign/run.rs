@@ -17,9 +17,9 @@ use luc_cli::exit::{Code, Failure};
 use luc_cli::units::counted;
 use luc_cli::verb::{Interrupt, Verb};
 
-/// Measure what is missing, and render the report
+/// Measure the missing cells and render the report
 ///
-/// A failed cell is kept with its log and does not stop others; a later run skips it unless --again
+/// A failed cell does not stop the others. Its log is kept, and later runs skip it unless --again
 /// is given.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
@@ -36,12 +36,12 @@ pub struct Args {
     /// Retry failed cells
     #[arg(long)]
     again: bool,
-    /// Directory that holds the sources of the module
+    /// Directory of the module's sources
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
     #[command(flatten)]
     device: Device,
-    /// Where cells are measured
+    /// Place where cells run
     #[arg(long, value_name = "BACK-END", value_enum, default_value_t = On::Local)]
     on: On,
     #[command(flatten)]
@@ -53,7 +53,7 @@ pub struct Args {
 enum On {
     /// This machine
     Local,
-    /// Slurm jobs; the results must be on a file system that the nodes share
+    /// Slurm jobs; all nodes must share the file system of the results
     Slurm,
 }
 

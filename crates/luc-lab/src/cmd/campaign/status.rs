@@ -19,7 +19,7 @@ use luc_cli::verb::Verb;
 
 const SCHEMA: &str = "luc-campaign-status/1";
 
-/// Show how far a campaign has got
+/// Show the progress of a campaign
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab campaign status bench --json")]
@@ -29,14 +29,14 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Directory that holds the sources of the module
+    /// Directory of the module's sources
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
 }
 
-/// Render the report of what is measured
+/// Render the report of the existing results
 ///
-/// Uses existing results only; measures nothing.
+/// Measures nothing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab campaign report bench")]

@@ -10,16 +10,16 @@ use luc_cli::verb::Verb;
 
 /// List the models of real disks that the lab knows
 ///
-/// For each preset: its steady-state performance on 4 GiB under the loads that data sheets quote,
-/// and its parameters with the source of each figure. The last column of the first table is a log's
-/// append and flush. `luc-lab run --disk` takes presets and changes: hdd-7200,
-/// `nvme:flush_ns=500000`.
+/// Shows for each preset its steady-state performance on 4 GiB under the loads that data sheets
+/// quote, and its parameters with the source of each figure. The last column of the first table is
+/// the time of an append to a log and its flush. `luc-lab run --disk` takes presets with changes:
+/// hdd-7200, `nvme:flush_ns=500000`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab disks\n\
     \x20 luc-lab disks --json")]
 pub struct Args {
-    /// Presets, by their names; all if none is given
+    /// Names of presets [default: all]
     #[arg(value_name = "PRESET")]
     presets: Vec<String>,
     /// Print JSON

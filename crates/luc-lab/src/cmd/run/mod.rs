@@ -32,11 +32,11 @@ const SOURCE_HELP: &str = concat!(
 
 /// Run a command in a fresh virtual machine
 ///
-/// Disks are mounted at /mnt/0, /mnt/1 and so on; the command starts in the first one, and finds
-/// these very programs, luc and luc-lab, in its PATH. Files that it leaves in `$LUC_OUT` come back
-/// with --out, as DIR/files. A script is one argument: -- sh -c 'A && B'. Its output, which comes
-/// line by line about once per second of the guest, and its exit status become those of luc-lab. A
-/// warning or worse in the kernel log is a failure of its own.
+/// Mounts the disks at /mnt/0, /mnt/1 and so on. The command starts in the first one, and its PATH
+/// has luc and this luc-lab. With --out DIR, the files that the command leaves in `$LUC_OUT` are
+/// copied to DIR/files. Pass a script as one argument: -- sh -c 'A && B'. luc-lab prints the
+/// command's output about once per second of guest time, and exits with the command's status. A
+/// warning or an error in the kernel log fails the run with an exit code of its own.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab run -- luc-lab bench create-fsync --threads 16 /mnt/0\n\
@@ -50,18 +50,19 @@ pub struct RunArgs {
     /// CPU speed in million instructions per second: 1000, 500, 250 and so on
     #[arg(long, value_name = "MIPS", default_value_t = 1000.0)]
     cpu_mips: f64,
-    /// A disk: time per request and requests at once, or a preset of `luc-lab disks` and changes;
-    /// then size, type (ext4, ext4-nojournal, ext3, ext2 or none), mount options; as 4ms:1,
-    /// 100us:64:1G:ext3, 4ms:1:mount=dirsync,noatime, hdd-7200, `nvme:flush_ns=500000:1G`
+    /// Disk: time per request and number of requests at once, or a preset of `luc-lab disks` with
+    /// changes; then size, type (ext4, ext4-nojournal, ext3, ext2 or none) and mount options; for
+    /// example 4ms:1, 100us:64:1G:ext3, 4ms:1:mount=dirsync,noatime, hdd-7200,
+    /// `nvme:flush_ns=500000:1G`
     #[arg(long = "disk", value_name = "SPEC", value_parser = lab_disk)]
     disks: Vec<DiskSpec>,
-    /// Memory in MiB; disks live in it
+    /// Memory of the guest in MiB; it also holds the disks
     #[arg(long, value_name = "MIB", default_value_t = 1024)]
     memory_mib: u32,
-    /// Virtual CPUs; with virtual time they share the time of one
+    /// Number of virtual CPUs; on virtual time they share the speed of one
     #[arg(long, value_name = "N", default_value_t = 1)]
     smp: u32,
-    /// Run in host time, CPUs in parallel: for stress, never repeatable
+    /// Run on host time with parallel CPUs: for stress tests, not repeatable
     #[arg(long)]
     real_time: bool,
     /// Count the memory lines that move between virtual CPUs at each call of `luc-lab bench
@@ -71,10 +72,10 @@ pub struct RunArgs {
     /// Seed of all randomness in the guest
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Add a file of the host to the guest
+    /// Copy a file of the host into the guest; may be repeated
     #[arg(long = "file", value_name = "HOST:GUEST")]
     files: Vec<String>,
-    /// Load a further kernel module of the distribution
+    /// Load another kernel module of the distribution; may be repeated
     #[arg(long = "modprobe", value_name = "NAME")]
     modules: Vec<String>,
     /// Put this luc.ko into the guest instead of building one
@@ -86,7 +87,7 @@ pub struct RunArgs {
     // The help names the version, which a comment cannot.
     #[arg(long, value_name = "DIR", help = SOURCE_HELP)]
     source: Option<PathBuf>,
-    /// Add to the kernel command line
+    /// Text to add to the kernel command line
     #[arg(long, value_name = "TEXT")]
     cmdline: Option<String>,
     /// Keep results, files and kernel log in this directory
@@ -95,13 +96,13 @@ pub struct RunArgs {
     /// Allow kernel log lines that contain TEXT, a literal substring
     #[arg(long = "allow-log", value_name = "TEXT")]
     allow: Vec<String>,
-    /// Limit in seconds of host time
+    /// Time limit in seconds of host time
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     timeout: u64,
     /// Print everything about the run as JSON instead of the command's output
     #[arg(long)]
     json: bool,
-    /// The command and its arguments
+    /// Command to run, with its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<String>,
 }
@@ -123,7 +124,7 @@ pub struct ListArgs {
     \x20 luc-lab fetch\n\
     \x20 luc-lab fetch 6.1 6.12")]
 pub struct FetchArgs {
-    /// Kernels, by their names; all stock ones that are known to work if none is given
+    /// Names of kernels [default: all stock kernels that are known to work]
     kernels: Vec<String>,
 }
 
@@ -140,12 +141,12 @@ pub struct BuildArgs {
     source: Option<PathBuf>,
 }
 
-/// Build a kernel: one that checks itself, or one with the patches of upstream/
+/// Build a kernel that checks itself, or one with the patches of upstream/
 ///
-/// The checks cover locks, memory, leaks and data races. 7.2-upstream has no checks: it is for
-/// measuring LUC as a part of the kernel. Uses the sources of the distribution's package; takes a
-/// quarter of an hour on two processors, once. The result is kept beside the kernels that the lab
-/// has downloaded. `luc-lab list` shows which kernels these are.
+/// A debug kernel checks locks, memory, leaks and data races. 7.2-upstream has no checks: it serves
+/// to measure LUC as a part of the kernel. Builds from the sources of the distribution's package,
+/// which takes a quarter of an hour on two processors. The lab keeps the kernel, so one build is
+/// enough. `luc-lab list` lists these kernels.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab debug-kernel\n\

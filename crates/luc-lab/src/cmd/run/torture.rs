@@ -17,12 +17,13 @@ use luc_cli::verb::Verb;
 /// Host time that a scenario may take, seconds: far more than a hundred thousand cuts take.
 const LIMIT_S: u64 = 12 * 3600;
 
-/// Cut the power at thousands of moments and check what was promised
+/// Cut the power at thousands of moments and check that no acknowledged sync is lost
 ///
-/// Boots stock kernels with a disk that records everything that reaches it, lets threads write,
-/// rename, truncate, remove and sync files on ext4 and ext3 in many settings, under every policy of
-/// LUC and without it; then rebuilds what a power cut could have left at many points of the record,
-/// mounts it, and checks that every acknowledged sync survived. Exits with 25 if LUC lost anything.
+/// Boots stock kernels with a disk that records every write. Threads write, rename, truncate,
+/// remove and sync files on ext4 and ext3 in many settings, under every policy of LUC and without
+/// LUC. Then, for many points of the record, the lab rebuilds a state that a power cut there could
+/// have left, mounts it, and checks that every acknowledged sync survived. Exits with 25 if LUC
+/// lost anything.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab torture --kernels 6.12\n\
@@ -30,7 +31,7 @@ const LIMIT_S: u64 = 12 * 3600;
 pub struct Args {
     #[command(flatten)]
     torture: torture::TortureArgs,
-    /// Directory that holds the sources of the module
+    /// Directory of the module's sources
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
 }

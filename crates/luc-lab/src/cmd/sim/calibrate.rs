@@ -20,10 +20,10 @@ use luc_cli::verb::Verb;
 
 const SCHEMA: &str = "luc-sim-calibration/1";
 
-/// Measure the machine behind recordings: its processors, its speed and its disk
+/// Derive the machine behind recordings: its processors, their speed and its disk
 ///
-/// Values that a recording does not tell are shown as -. The JSON form of one recording of one file
-/// system is a machine for `luc-lab sim run --calibrated`.
+/// Shows - for a value that a recording does not determine. With --json, one recording of one file
+/// system gives a machine for `luc-lab sim run --calibrated`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab sim calibrate run.luc\n\

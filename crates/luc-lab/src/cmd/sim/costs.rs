@@ -8,7 +8,7 @@ use luc_cli::exit::Failure;
 use luc_cli::units::table;
 use luc_cli::verb::Verb;
 
-/// List what each part of the kernel's paths costs in the simulator, with its source
+/// List the simulated cost of each part of the kernel's paths, with its source
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab sim costs")]

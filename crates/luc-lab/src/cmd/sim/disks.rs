@@ -11,17 +11,16 @@ use luc_cli::verb::Verb;
 
 const SCHEMA: &str = "luc-sim-disks/1";
 
-/// List the disks that only the simulator has: arrays, and those of the documents' systems
+/// List the disks that only the simulator has: arrays, and those of the published systems
 ///
-/// For each system of the documents: its disk, its processors and their frequencies, and how its
-/// disk differs from the preset, with the source of each figure. All other disks are those of
-/// `luc-lab disks`.
+/// Shows for each published system its disk, its processors and their frequencies, and how its disk
+/// differs from the preset, with the source of each figure. `luc-lab disks` lists all other disks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab sim disks\n\
     \x20 luc-lab sim disks nehalem-raid10")]
 pub struct Args {
-    /// Systems, by their names; all if none is given
+    /// Names of systems [default: all]
     #[arg(value_name = "SYSTEM")]
     systems: Vec<String>,
     /// Print JSON

@@ -12,7 +12,7 @@ use luc_control::Params;
 use luc_cli::verb::verbs;
 
 verbs! {
-    /// Simulate the journal, the processors and the disk, with LUC's own controllers inside
+    /// Simulate the journal, the processors and the disk, with LUC's own controllers
     ///
     /// Needs no kernel, no module and no privileges, and runs far faster than the lab.
     /// `luc-lab sim validate` shows how well it agrees with the lab.
@@ -31,7 +31,7 @@ struct Knobs {
     /// Simulate LUC with this policy
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
-    /// Simulate LUC with this knob
+    /// Simulate LUC with this knob value; may be repeated
     #[arg(long, value_name = "KNOB=VALUE")]
     set: Vec<String>,
 }

@@ -30,10 +30,10 @@ const PIECE: usize = 1024;
 
 /// Run a benchmark in the simulator
 ///
-/// Prints what `luc-lab bench` would print on such a machine. Without --luc, --policy and --set it
-/// simulates stock. The same arguments and seed give the same figures. A recording is like one of
-/// `luc trace record` in which every event is seen: `luc trace`, `luc doctor --from` and
-/// `luc replay` read it.
+/// Prints the same as `luc-lab bench` on such a machine. Without --luc, --policy and --set it
+/// simulates stock. The same arguments and seed give the same figures. A recording has the format
+/// of `luc trace record` and misses no event: `luc trace`, `luc doctor --from` and `luc replay`
+/// read it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab sim run --disk hdd-7200 -- create-fsync --threads 16\n\
@@ -44,8 +44,8 @@ const PIECE: usize = 1024;
     \x20 luc-lab sim run --luc --record run.luc -- create-fsync --threads 16\n\
     \x20 luc-lab sim run --calibrated machine.json --luc -- create-fsync --threads 16")]
 pub struct Args {
-    /// The disk: time per request and requests at once; a preset of `luc-lab disks`; an array of
-    /// either; or a name of `luc-lab sim disks`; then changes; for example 4ms:1,
+    /// Disk: time per request and number of requests at once; a preset of `luc-lab disks`; an array
+    /// of either; or a name of `luc-lab sim disks`; then changes; for example 4ms:1,
     /// hdd-7200:cache_bytes=0, raid10:4:hdd-15k:chunk_bytes=65536, nehalem-raid10
     ///
     /// Arrays are raid0, raid1 and raid10, with their number of members. `luc-lab sim disks` lists
@@ -53,40 +53,40 @@ pub struct Args {
     /// `sata-ssd:512M`: a small disk has a small journal and few inodes.
     #[arg(long, value_name = "SPEC", default_value = "4ms:1")]
     disk: String,
-    /// Processors that run in parallel [default: as many as speeds, or one]
+    /// Number of processors [default: the number of speeds in --mips, or one]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: Option<u16>,
-    /// Million instructions per second of each processor, or a list: 3000,3000,1000,1000
-    /// [default: 1000]
+    /// Speed of each processor in million instructions per second, or a list of speeds:
+    /// 3000,3000,1000,1000 [default: 1000]
     #[arg(long, value_name = "MIPS", allow_hyphen_values = true)]
     mips: Option<String>,
-    /// A machine of `luc-lab sim calibrate --json`: its disk, and its processors and their speed
-    /// unless they are given
+    /// Machine of `luc-lab sim calibrate --json`: sets the disk, and the number and speed of the
+    /// processors unless --cpus and --mips are given
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "disk")]
     calibrated: Option<PathBuf>,
-    /// Other speeds from this moment on, for example 2s=1500; may be repeated
+    /// Change of speed at a moment, for example 2s=1500; may be repeated
     #[arg(long, value_name = "TIME=MIPS", allow_hyphen_values = true)]
     mips_at: Vec<String>,
-    /// Kernel whose ext4 and scheduler to simulate
+    /// Kernel whose ext4 and scheduler are simulated
     #[arg(long, value_name = "NAME", default_value = KERNELS[0].name, value_parser = kernels())]
     kernel: String,
-    /// How far apart the tasks' virtual run times are at most at the start, as if they had run
-    /// before [default: one request of the scheduler]
+    /// Largest difference between the tasks' virtual run times at the start, in microseconds, as if
+    /// they had run before [default: one time slice of the scheduler]
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(..=PAST_US_MAX))]
     past_us: Option<u64>,
-    /// Time that a copied page of 4 KiB spends on its way through memory, whatever the processor's
-    /// speed: 300 to 3000 on real machines
+    /// Time that memory takes to copy a page of 4 KiB, in nanoseconds, whatever the processor's
+    /// speed; 300 to 3000 on real machines
     #[arg(long, value_name = "NS", default_value_t = 0,
         value_parser = clap::value_parser!(u64).range(..=MEMORY_PAGE_NS_MAX))]
     memory_page_ns: u64,
     /// Mount options: `noatime`, `dioread_lock`
     #[arg(long, value_name = "OPTIONS", default_value = "")]
     mount: String,
-    /// The journal: jbd2, or an alternative to it
+    /// Journal to simulate: jbd2, or an alternative to it
     #[arg(long, value_name = "NAME", default_value = KINDS[0].name, value_parser = journals())]
     journal: String,
-    /// Size of the journal's log in MiB; by default jbd2 has the size that the lab gives it on such
-    /// a disk, 256 from 2 GiB on
+    /// Size of the journal's log in MiB [default for jbd2: as in the lab on such a disk, 256 from 2
+    /// GiB on]
     #[arg(long, value_name = "N")]
     journal_mib: Option<u32>,
     /// Simulate LUC with the settings of a plain `luc on`
@@ -94,16 +94,16 @@ pub struct Args {
     luc: bool,
     #[command(flatten)]
     knobs: super::Knobs,
-    /// Seed that decides when each task begins
+    /// Seed of the tasks' start times
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// File for a recording of the run, including the warm-up
+    /// File to record the run in, including the warm-up
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     record: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// The benchmark and its arguments, as for `luc-lab bench`; a folder may be left out
+    /// Benchmark and its arguments, as for `luc-lab bench`; the directory may be left out
     #[arg(last = true, required = true, value_name = "BENCH")]
     bench: Vec<String>,
 }

@@ -24,23 +24,23 @@ const POINTS: f64 = 0.03;
 
 /// Compare the simulator's figures with the lab's
 ///
-/// Takes the results of campaigns that were measured in the lab on virtual time, and simulates each
-/// cell that the simulator knows: its benchmark, one processor, ext4 as mkfs makes it. Rates are
-/// the benchmarks' main figures; ratios are to the first arm. If the lab knows it, the share of
-/// syncs that waited for two commits is shown, too: for bursts, and for arms that record.
+/// Reads the results of campaigns that were measured in the lab on virtual time. Simulates each
+/// cell that the simulator supports: a benchmark that it has, one processor, ext4 as mkfs makes it.
+/// Rates are the benchmarks' main figures; ratios are relative to the first arm. For bursts, and
+/// for arms that record, also shows the share of syncs that waited for two commits.
 ///
-/// A load may have several states, and the lab shows one of them. So each cell is simulated with
-/// several seeds: the table has their median and range, and a figure of the lab agrees if at least
-/// a quarter of the seeds are within 5% of it.
+/// A load may have several states, of which the lab shows one. Each cell is therefore simulated
+/// with several seeds, and the table shows their median and range. A figure of the lab agrees if at
+/// least a quarter of the seeds are within 5% of it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab sim validate out/demo\n\
     \x20 luc-lab sim validate --json out/bench out/demo")]
 pub struct Args {
-    /// Folders with results of `luc-lab campaign run`
+    /// Directories of results of `luc-lab campaign run`
     #[arg(required = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     dirs: Vec<PathBuf>,
-    /// How many seeds to simulate each cell with
+    /// Number of seeds per cell, 1 to 1000
     #[arg(long, value_name = "N", default_value_t = SEEDS, value_parser = clap::value_parser!(u32).range(1..=1000))]
     seeds: u32,
     /// Print JSON

@@ -26,46 +26,46 @@ const SCHEMA: &str = "luc-sim-fleet/1";
 /// For all programs together, because their times are kept.
 const PHASES_MAX: u64 = 20_000_000;
 
-/// Simulate many machines, each on stock and with LUC, and parallel programs on groups of them
+/// Simulate many machines, with stock and with LUC, and parallel programs on groups of them
 ///
-/// Disk, processors, speed, load and threads of each are drawn by weight from a table. Rates are
-/// measured from the moment LUC is switched on, so they include its first trial of holding. In a
-/// phase of a parallel program each rank writes files with an fsync each, and waits for the slowest
-/// of all nodes. Nodes of a group have the same kind of disk, and each runs services beside the
-/// program. The same arguments give the same figures.
+/// Draws the disk, processors, speed, load and threads of each machine by weight from a table.
+/// Measures from the moment LUC is switched on, so the rates include its first trial of holding. In
+/// each phase of a parallel program, every rank writes files with an fsync each, then waits for the
+/// slowest of all nodes. The nodes of a group have the same kind of disk, and also run services of
+/// their own. The same arguments give the same figures.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab sim fleet --nodes 500\n\
     \x20 luc-lab sim fleet --out fleet.jsonl --json\n\
     \x20 luc-lab sim fleet --table mine.toml --group 64 --phases 1000 --policy static")]
 pub struct Args {
-    /// How many machines
+    /// Number of machines
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     nodes: u32,
-    /// Seed that decides what each machine is, and when its tasks begin
+    /// Seed of the draws from the table, and of the tasks' start times
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Machines and loads with their weights, instead of the built-in table
+    /// File of machines and loads with their weights, instead of the built-in table
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     table: Option<PathBuf>,
-    /// Print the built-in table, and do nothing else
+    /// Print the built-in table and exit
     #[arg(long, exclusive = true)]
     print_table: bool,
-    /// Nodes of a parallel program, one size or several
+    /// Number of nodes of a parallel program, 2 to 1024; several numbers give several sizes
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "16,256", value_parser = clap::value_parser!(u32).range(2..=1024))]
     group: Vec<u32>,
-    /// Phases of a parallel program; 0: no such programs
+    /// Phases of each parallel program; 0 runs no parallel programs
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     phases: u32,
-    /// Files that a rank writes in a phase
+    /// Files that each rank writes per phase
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     files: u32,
     #[command(flatten)]
     knobs: Knobs,
-    /// Machines at the same time [default: as many as processors]
+    /// Machines to simulate at the same time [default: as many as processors]
     #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Save each machine's result here, and continue where an earlier run ended
+    /// File to save each machine's result in; a later run continues from it
     #[arg(long, short = 'o', value_name = "FILE", value_hint = ValueHint::FilePath)]
     out: Option<PathBuf>,
     /// Print JSON
