@@ -42,7 +42,7 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 pub fn keep_last(trace: &mut Trace, seconds: f64, path: &Path) -> Result<(), Failure> {
     trace.keep_last(seconds);
     if trace.spans.is_empty() && trace.lines.is_empty() {
-        let why = format!("nothing in it began in its last {seconds} s; give more seconds");
+        let why = format!("no event began in its last {seconds} s; give more seconds");
         return Err(unreadable(path, why));
     }
     Ok(())
@@ -55,7 +55,7 @@ pub fn note_unseen(trace: &Trace, path: &Path, context: &mut Context) -> io::Res
     }
     let (shown, texts) = (path.display(), Sight::texts(&trace.unseen));
     context.note(format_args!(
-        "not seen when {shown} was recorded, and therefore unknown: {texts}"
+        "unknown, because not recorded in {shown}: {texts}"
     ))
 }
 
@@ -84,8 +84,8 @@ pub fn recording(path: &Path, context: &mut Context) -> Result<Trace, Failure> {
     let clock = trace.header.pairs.get("clock");
     if let Some(clock) = clock.filter(|clock| *clock != "monotonic") {
         context.note(format_args!(
-            "{shown} has times of the clock '{clock}': times of spans and decisions may not match \
-             each other, nor those of other recordings"
+            "{shown} was recorded with the clock '{clock}': its spans, its decisions and other \
+             recordings may be on different time scales"
         ))?;
     }
     let lost = trace.spans_lost.saturating_add(trace.lines_lost.events);

@@ -66,13 +66,13 @@ impl Need {
             Need::Functions => "LUC hooks these functions",
             Need::HooksFree => "LUC is called at the entry of these functions",
             Need::ModuleLoading => "LUC is a kernel module",
-            Need::Module => "it does the work",
+            Need::Module => "LUC runs in this module",
             Need::Headers => "the module is built against them",
             Need::Journal => "LUC steers ext4 and ext3 journals",
             Need::TraceRights => "tracing needs these capabilities",
             Need::Types => "the tracer needs them to adapt to this kernel",
-            Need::Bpf => "BPF programs do the watching",
-            Need::Sights => "operations and waits are seen there",
+            Need::Bpf => "LUC watches with BPF programs",
+            Need::Sights => "LUC sees operations and waits there",
         }
     }
 }

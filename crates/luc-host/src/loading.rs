@@ -108,7 +108,7 @@ pub fn barred(
             } else {
                 (
                     "kernel.modules_disabled is 1",
-                    "reboot without it: it cannot be unset",
+                    "remove the setting and reboot: a running kernel cannot unset it",
                 )
             },
         );

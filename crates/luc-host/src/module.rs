@@ -143,7 +143,7 @@ fn load_failure(system: &dyn System, error: &io::Error, file: &Path, release: &s
         Some(Errno::OPNOTSUPP) => HostError::KernelUnsupported {
             what: format!("kernel {release}"),
             why: system.kernel_log("luc: ").map_or_else(
-                || "the module refused its layout".into(),
+                || "the module refused the layout of its structures".into(),
                 |line| format!("the module refused it ({line})"),
             ),
         },

@@ -30,8 +30,8 @@ impl Watching {
         if system.path("/sys") != Path::new("/sys") {
             checks.push(Check::unknown(
                 Need::Bpf,
-                "a tree of files has no kernel to ask",
-                "ask on the machine itself",
+                "--sysroot names a tree of files, which has no kernel",
+                "run luc on the machine itself",
             ));
             return Self {
                 possible: None,

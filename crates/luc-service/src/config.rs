@@ -35,7 +35,7 @@ pub const KEYS: [Key; 6] = [
     Key {
         name: "path",
         takes: "a mount point",
-        help: "the file system that is mounted there, now or later; an entry has this or uuid",
+        help: "the file system that is mounted there, now or later; give either path or uuid",
     },
     Key {
         name: "uuid",
@@ -45,23 +45,23 @@ pub const KEYS: [Key; 6] = [
     Key {
         name: "policy",
         takes: "a policy of luc-on(1), default luc",
-        help: "what LUC does there",
+        help: "the policy that LUC uses for this file system",
     },
     Key {
         name: "mode",
         takes: "steer or observe, default steer",
-        help: "whether LUC acts, or only measures",
+        help: "whether LUC acts or only measures",
     },
     Key {
         name: "guard",
         takes: "true or false, default true",
-        help: "whether LUC is compared with stock there from time to time, and stands aside if it \
-               harms, as luc-guard(1) does",
+        help: "whether a guard compares LUC with stock from time to time, and makes LUC stand \
+               aside if it harms, as luc-guard(1) does",
     },
     Key {
         name: "set",
         takes: "a table of knobs of luc-set(1)",
-        help: "knobs that differ from the policy's",
+        help: "knobs whose values differ from those of the policy",
     },
 ];
 
@@ -269,7 +269,7 @@ impl Place<'_> {
             (Some(_), Some(uuid)) => {
                 Err(self.error(uuid.span().start, "an entry has path or uuid, not both"))
             }
-            (None, None) => Err(self.error(begin, "which file system? give path or uuid")),
+            (None, None) => Err(self.error(begin, "no file system is named; give path or uuid")),
         }
     }
 
@@ -290,7 +290,7 @@ impl Place<'_> {
 /// The file that a fresh package installs: everything in it is a comment.
 pub fn template() -> String {
     let mut text = String::from(
-        "# What LUC does on this machine, from boot to boot: luc.toml(5).\n\
+        "# The configuration of LUC across boots: luc.toml(5).\n\
          # After a change: systemctl reload luc. `luc service --check` only checks the file.\n#\n\
          # [[file_system]]\n# path = \"/srv/mail\"\n",
     );
@@ -373,7 +373,7 @@ mod tests {
             (
                 "\n[[file_system]]\nmode = \"steer\"\n",
                 2,
-                "which file system?",
+                "no file system is named",
             ),
             (
                 "[[file_system]]\npath = \"/a\"\nuuid = \"a-b\"\n",

@@ -81,12 +81,12 @@ dd if=/dev/zero of=/run/luc/filler bs=4k count=100 2> /dev/null
 yes "LUC is on" luc on /mnt/1
 : > /tmp/guard.said
 guard
-waits 200 "told" "grep -q 'LUC goes on but is not tried' /tmp/guard.said"
+waits 200 "told" "grep -q 'LUC stays on, but the guard does not try it' /tmp/guard.said"
 sleep 150
 is "mode" steer "$(knob /mnt/1 mode)"
-is "said once" 1 "$(grep -c 'LUC goes on but is not tried' /tmp/guard.said)"
+is "said once" 1 "$(grep -c 'LUC stays on, but the guard does not try it' /tmp/guard.said)"
 rm /run/luc/filler
-waits 400 "tried again" "grep -q 'notes can be written again' /tmp/guard.said"
+waits 400 "tried again" "grep -q 'LUC.s state can be saved again' /tmp/guard.said"
 kill -TERM $guard
 wait $guard
 no_load

@@ -90,7 +90,7 @@ check 0 "/mnt/0: mode observe (was steer)" luc set /mnt/0 mode observe
 held=$(counter nullb0 commits_held)
 measure observe
 is "commits held while observing" 0 $(($(counter nullb0 commits_held) - held))
-yes "commits that steering would have held" test "$(counter nullb0 closed_forgone)" -gt 0
+yes "commits that LUC would have held" test "$(counter nullb0 closed_forgone)" -gt 0
 
 check 0 "off: /mnt/0 (nullb0): of * commits, LUC held *" luc off /mnt/0
 is "hooks left" "" "$(grep " attached" /sys/fs/luc/hooks)"

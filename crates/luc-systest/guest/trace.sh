@@ -95,7 +95,7 @@ case $MEANS in
 	yes "it blames the buffer alone" grep -q "note: the buffer was full; a larger one" /tmp/lost.said
 	;;
 *kprobe*)
-	yes "it blames kprobes, too" grep -q "kprobes do not wait for the returns" /tmp/lost.said
+	yes "it blames kprobes, too" grep -q "kprobes cannot track the returns" /tmp/lost.said
 	# More tasks in a write than kretprobes wait for, and room for all spans that are seen.
 	recorded returns $MEANS --on /mnt/0 -- luc-lab bench write-delay --writers 64 --seconds 0.3 --warmup-s 0 /mnt/0
 	yes "it does not blame the buffer" grep -q "note: the buffer had room" /tmp/returns.said

@@ -50,7 +50,7 @@ check 0 "*note: /tmp/changed is damaged and was read only up to the damage*" luc
 head -c 5000 /dev/urandom > /tmp/noise
 check 24 "luc: trace /tmp/noise: *" luc trace summary /tmp/noise
 sed '1s/clock=monotonic/clock=local/' /tmp/many > /tmp/clock
-check 0 "*note: /tmp/clock has times of the clock 'local'*" luc trace summary /tmp/clock
+check 0 "*note: /tmp/clock was recorded with the clock 'local'*" luc trace summary /tmp/clock
 
 # A file system that is not ext4; no journal.
 check 6 "luc: *the file system is*" luc trace record -o /tmp/none --on /proc --seconds 1

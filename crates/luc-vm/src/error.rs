@@ -83,7 +83,7 @@ pub enum LabError {
         output: String,
     },
     /// A kernel module the guest needs does not exist for this kernel.
-    #[error("kernel {kernel} has no module {module} and does not build it in")]
+    #[error("kernel {kernel} has {module} neither as a module nor built in")]
     NoModule {
         /// Kernel release.
         kernel: String,

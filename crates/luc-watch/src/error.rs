@@ -34,7 +34,7 @@ impl WatchError {
             return Self::Tracer(error);
         };
         let fix = if watching::may_trace(system) {
-            "this process has the privileges, so the kernel or a container denies BPF to everybody; \
+            "this process has the privileges, so the kernel or a container forbids BPF altogether; \
              `luc probe` tells more"
         } else {
             "run it as root, or with CAP_BPF and CAP_PERFMON, on the host rather than in a container"

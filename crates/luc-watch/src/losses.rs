@@ -31,24 +31,24 @@ impl LossCauses {
     /// Tells the reasons, and what to do about them. `larger` tells how to get a larger ring.
     pub fn advice(self, larger: &str) -> String {
         let fewer = if self.chosen {
-            "without --means kprobe there is no such limit if the kernel has fentry"
+            "fentry has no such limit: leave out --means kprobe if the kernel has fentry"
         } else {
-            "only fewer concurrent threads help"
+            "only fewer concurrent threads avoid this"
         };
-        let returns = "kprobes do not wait for the returns of so many concurrent tasks";
+        let returns = "kprobes cannot track the returns of that many concurrent tasks";
         match (self.ring, self.returns) {
             (true, false) => format!("the buffer was full; a larger one loses less: {larger}"),
             (true, true) => format!(
-                "the buffer was full, and it may be that {returns}; for the first, use a larger \
-                 one: {larger}; for the second, {fewer}"
+                "the buffer was full (a larger one loses less: {larger}), and perhaps {returns} \
+                 ({fewer})"
             ),
             (false, true) => format!(
-                "the buffer had room, but {returns}, or the kernel skipped events while a program \
-                 was running; {fewer}"
+                "the buffer had room, so either {returns} ({fewer}), or the kernel skipped events \
+                 because a BPF program was already running on that processor"
             ),
             (false, false) => {
-                "the kernel skipped events because a program was running on that processor; a \
-                 larger buffer does not help"
+                "the kernel skipped events because a BPF program was already running on that \
+                 processor; a larger buffer does not help"
                     .into()
             }
         }
@@ -97,8 +97,8 @@ mod tests {
             };
             let text = causes.advice("--buffer-kib 64");
             assert_eq!(text.contains("--buffer-kib 64"), ring, "{text}");
-            assert_eq!(text.contains("without --means kprobe"), returns, "{text}");
-            assert_eq!(text.contains("wait for the returns"), returns, "{text}");
+            assert_eq!(text.contains("leave out --means kprobe"), returns, "{text}");
+            assert_eq!(text.contains("track the returns"), returns, "{text}");
         }
         // A user who did not ask for kprobes cannot leave them out.
         let causes = LossCauses {
@@ -106,6 +106,6 @@ mod tests {
             ..LossCauses::default()
         };
         let text = causes.advice("");
-        assert!(text.ends_with("only fewer concurrent threads help"));
+        assert!(text.contains("(only fewer concurrent threads avoid this)"));
     }
 }

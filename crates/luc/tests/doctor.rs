@@ -240,7 +240,10 @@ fn what_was_not_seen_is_not_known() {
     assert!(account["flush_ns"].is_null() && account["sync_ns"].is_number());
 
     let said = machine.run(&["trace", "summary", "--json", &file]);
-    assert!(said.contains("luc: note: not seen when"), "{said}");
+    assert!(
+        said.contains("luc: note: unknown, because not recorded in"),
+        "{said}"
+    );
     let json = json_of(&said);
     let fs = &json["file_systems"][0];
     assert!(fs["counts"]["write"].is_null() && fs["counts"]["open"] == 0);

@@ -109,9 +109,9 @@ fn recordings_meet_the_model() {
     // Errors of throughput, median and tail: a correct mean can hide a wrong tail.
     let simulated = text
         .lines()
-        .find(|it| it.starts_with("the simulation of what"));
+        .find(|it| it.starts_with("the simulation of the recording"));
     let simulated = simulated.unwrap_or_default();
-    for of in ["% of operations/s, ", "% of fsync p50 and ", "% of p99"] {
+    for of in ["% in operations/s, ", "% in fsync p50, ", "% in p99"] {
         assert!(simulated.contains(of), "{text}");
     }
     let json = |words: &[&str]| -> serde_json::Value {
@@ -144,7 +144,7 @@ fn recordings_meet_the_model() {
         (&["absent"][..], "luc: trace absent: ", 24),
         (
             &["run", "--last-s", "1e-9"],
-            "luc: trace run: nothing in it began in its last 0.000000001 s",
+            "luc: trace run: no event began in its last 0.000000001 s",
             24,
         ),
         (&["run", "--last-s", "0"], "must be more than 0", 2),
@@ -192,10 +192,7 @@ fn a_summary_of_the_end() {
         assert!(text.contains(counts), "{text}");
     }
     let text = summary(&["run", "--last-s", "1e-9"]);
-    assert!(
-        text.starts_with("luc: trace run: nothing in it began"),
-        "{text}"
-    );
+    assert!(text.starts_with("luc: trace run: no event began"), "{text}");
     assert!(text.ends_with("[exit 24]\n"), "{text}");
 }
 

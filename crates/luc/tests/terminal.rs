@@ -170,7 +170,7 @@ fn keys_do_what_they_say() {
     view.wait_for("(was");
     assert!(view.batching().starts_with("off"), "{}", view.batching());
     view.press("h");
-    view.wait_for("likewise");
+    view.wait_for("inside");
     view.press("q");
     assert!(view.end().success());
 }

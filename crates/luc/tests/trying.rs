@@ -383,7 +383,8 @@ fn nothing_is_changed_that_cannot_be_put_back() {
     signal(&child, Signal::TERM);
     let (said, _) = ended(child);
     assert_eq!(
-        said.matches("LUC goes on but is not tried").count(),
+        said.matches("LUC stays on, but the guard does not try it")
+            .count(),
         1,
         "{said}"
     );
@@ -503,7 +504,7 @@ fn a_guard_notices_hands_and_the_end_of_luc() {
     let (said, code) = ended(child);
     assert_eq!(code, Some(0), "{said}");
     let lines = [
-        "guarded; by throughput alone",
+        "guarded; judged by throughput alone",
         "the mode was set by hand: left alone until LUC is switched on again",
         "LUC was switched off or the file system unmounted; no longer guarded",
     ];

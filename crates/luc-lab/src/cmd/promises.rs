@@ -288,7 +288,7 @@ impl Verb for CutsArgs {
             writeln!(
                 context.out,
                 "{} of a record of {} entries, {} flushes; {} verified, {} acknowledged; {} \
-                 checked, e2fsck {} times; {} lost",
+                 checked, e2fsck run {} times; {} lost",
                 counted(summary.cuts, "cut", "cuts"),
                 count(summary.log_entries),
                 count(summary.flushes),

@@ -92,8 +92,8 @@ impl Examiner {
         let loadable = file_systems.iter().all(|(_, it)| it.luc_obstacle.is_none());
         file_systems.retain(|(_, facts)| facts.luc != Some(Luc::Off));
         if file_systems.is_empty() || !host_lacks {
-            let hint = "without tracing, LUC's module can measure a part of this and changes \
-                        nothing: luc on --observe PATH";
+            let hint = "without tracing, LUC's module can measure a part of this without changing \
+                        anything: luc on --observe PATH";
             let hint = (host_lacks && loadable).then_some(hint);
             return Err(Refused { error, hint });
         }
@@ -104,7 +104,7 @@ impl Examiner {
         let left_out = journals.len() - file_systems.len();
         if left_out > 0 {
             let left_out = counted(left_out as u64, "file system", "file systems");
-            lacks.push(format!("left out: {left_out} with LUC off"));
+            lacks.push(format!("not examined: {left_out} with LUC off"));
         }
         let obstacle = ModuleEvents::obstacle(system);
         let source = Source::Module(untraced, obstacle.is_none());

@@ -44,8 +44,7 @@ pub(super) fn watch(
     tracer.poll(|taken| take(taken, &mut spans));
     if spans.len() >= SPANS_MAX {
         notes.push(format!(
-            "there were so many events that memory was full after {:.1} s; the verdict covers only \
-             this time",
+            "the events filled the memory after {:.1} s; the verdict covers only this time",
             begin.elapsed().as_secs_f64()
         ));
     }

@@ -141,10 +141,10 @@ pub struct ProcessSample {
 pub const REASONS: [(&str, &str, &str); 6] = [
     ("closed_now", "at once", "nothing to wait for"),
     ("closed_setpoint", "set point", "set point met"),
-    ("closed_idle", "no more", "no more came"),
-    ("closed_limit", "time up", "time used up"),
-    ("closed_urgent", "urgent", "could not wait"),
-    ("closed_forgone", "would hold", "steering would have held"),
+    ("closed_idle", "no more", "no more syncs came"),
+    ("closed_limit", "time up", "time limit reached"),
+    ("closed_urgent", "urgent", "urgent"),
+    ("closed_forgone", "would hold", "would have been held"),
 ];
 
 impl Snapshot {

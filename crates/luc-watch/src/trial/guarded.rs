@@ -150,7 +150,7 @@ impl<'a> GuardedFileSystem<'a> {
             "guarded"
         };
         let blind = match lacks.first() {
-            Some(lack) => format!("; by throughput alone: {lack}"),
+            Some(lack) => format!("; judged by throughput alone: {lack}"),
             None => String::new(),
         };
         let kept = Self {
@@ -243,14 +243,14 @@ fn told(event: &Event) -> String {
             "the mode was set by hand: left alone until LUC is switched on again".into()
         }
         Event::SetByHand => "a knob was set by hand: the trial starts over".into(),
-        Event::GivenUp(why) => format!("a pair was given up: {why}"),
+        Event::GivenUp(why) => format!("a pair was discarded: {why}"),
         Event::CannotSave(why) => {
             format!(
-                "{why}; LUC goes on but is not tried, because it could not be restored after a \
-                 crash"
+                "{why}; LUC stays on, but the guard does not try it, because it could not restore \
+                 LUC's state after a crash"
             )
         }
-        Event::CanSave => "notes can be written again; the trial goes on".into(),
+        Event::CanSave => "LUC's state can be saved again; the trial continues".into(),
     }
 }
 
@@ -272,9 +272,11 @@ fn told_change(change: Change) -> String {
             aside(time)
         ),
         Change::Undecided { pairs, aside: time } => format!(
-            "{pairs} pairs decided nothing; LUC stands aside for {}",
+            "no verdict after {pairs} pairs; LUC stands aside for {}",
             aside(time)
         ),
-        Change::OtherLoad => "the load has changed: no longer certified, and tried again".into(),
+        Change::OtherLoad => {
+            "the load has changed: LUC is no longer certified and is tried again".into()
+        }
     }
 }

@@ -268,7 +268,7 @@ impl Report {
     fn relieved(&self) -> Result<(), Failure> {
         let (code, what) = match self.relief {
             Relief::None => return Ok(()),
-            Relief::Luc => (Code::LucHelps, "LUC would help or may"),
+            Relief::Luc => (Code::LucHelps, "LUC would or might help"),
             Relief::Other => (Code::OtherHelps, "something other than LUC would help"),
             Relief::Device => (Code::DeviceBound, "only a faster device would help"),
         };

@@ -44,15 +44,13 @@ fn configuration(dir: &Path, context: &mut Context) -> Result<(), Failure> {
     let mut roff = Roff::new();
     roff.control("TH", ["luc.toml", "5", "", "LUC", "LUC"]);
     roff.control("SH", ["NAME"]);
-    roff.text([roman(
-        "luc.toml - what LUC does on this machine, from boot to boot",
-    )]);
+    roff.text([roman("luc.toml - configuration of LUC across boots")]);
     roff.control("SH", ["DESCRIPTION"]);
     roff.text([roman(
         "luc-service(1) reads /etc/luc/luc.toml, then the files of /etc/luc/luc.toml.d that end in \
          .toml, in the order of their names. Each [[file_system]] names one file system, and no \
-         two name the same one. An error refuses the whole configuration, and is reported with its \
-         file and line. After a change: systemctl reload luc.",
+         two name the same one. After an error, the service refuses the whole configuration and \
+         reports the file and the line. After a change: systemctl reload luc.",
     )]);
     roff.control("SH", ["KEYS OF A FILE SYSTEM"]);
     for key in &luc_service::config::KEYS {

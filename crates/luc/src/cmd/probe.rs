@@ -82,7 +82,11 @@ impl Verb for Args {
             writeln!(context.out, "\n{}", verdict(&watching))?;
             if missing.is_empty() {
                 let known = checks.iter().all(|check| check.state != State::Unknown);
-                let limit = if known { "" } else { ", as far as can be told" };
+                let limit = if known {
+                    ""
+                } else {
+                    ", as far as LUC can tell"
+                };
                 writeln!(context.out, "This machine can run LUC{limit}.")?;
             }
         }
@@ -90,7 +94,7 @@ impl Verb for Args {
             return Ok(());
         }
         let line = format!(
-            "this machine cannot run LUC as it is: {} missing; each line above says how to get it",
+            "this machine cannot run LUC as it is: {} missing; see the lines above",
             missing.join(", ")
         );
         Err(Failure::Coded(Code::NotReady, line))
@@ -100,14 +104,13 @@ impl Verb for Args {
 /// The last line about what can be watched.
 fn verdict(watching: &Watching) -> &'static str {
     match (watching.possible, &watching.unseen) {
-        (None, _) => "Whether this machine can be watched cannot be told from here.",
+        (None, _) => "LUC cannot tell from here whether it can watch this machine.",
         (Some(true), Some(unseen)) if !unseen.is_empty() => {
-            "This machine can be watched: syncs and commits completely, other events as listed \
-             above."
+            "LUC can watch all syncs and commits on this machine, and other events as listed above."
         }
-        (Some(true), _) => "This machine can be watched: everything that LUC can see.",
+        (Some(true), _) => "LUC can watch everything on this machine.",
         (Some(false), _) => {
-            "This machine cannot be watched; if LUC's module is on, the module tells a part of it."
+            "LUC cannot watch this machine with BPF; if LUC is on, its module counts some events."
         }
     }
 }

@@ -235,7 +235,7 @@ fn lines(status: &AttachedStatus) -> Vec<(&'static str, String)> {
 /// Tells what LUC on both file systems of a stack means for a sync of the upper one.
 pub fn stacked(on: &[String]) -> Option<String> {
     let names = on.join(" and ").replace('!', "/");
-    (!on.is_empty()).then(|| format!("on {names}, where LUC is on, too: waits add up"))
+    (!on.is_empty()).then(|| format!("on {names}, where LUC is also on: waits add up"))
 }
 
 /// The policy's name, with both axes if their pair has no name.
@@ -299,7 +299,7 @@ fn forgone(status: &AttachedStatus, counter: &str, done: &str) -> String {
     match status.count(counter) {
         None | Some(0) => String::new(),
         commits => format!(
-            "; steering would have {done} {} ({})",
+            "; LUC would have {done} {} ({})",
             many(commits, "commit", "commits"),
             part(commits, status.count("commits"))
         ),

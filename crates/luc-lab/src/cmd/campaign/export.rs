@@ -78,7 +78,7 @@ impl Verb for Args {
         context.out.flush()?;
         if wave.cells.is_empty() {
             let failed = counted(wave.failed as u64, "cell", "cells");
-            writeln!(context.err, "nothing is missing; {failed} failed")?;
+            writeln!(context.err, "no cell is missing; {failed} failed")?;
         }
         Ok(())
     }

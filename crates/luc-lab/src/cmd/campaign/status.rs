@@ -75,7 +75,7 @@ impl Verb for Args {
         let points = counted(wave.points as u64, "point", "points");
         writeln!(
             out,
-            "points    {points}, {} done, {} still wide after the most repeats allowed",
+            "points    {points}, {} done, {} still imprecise after the largest number of repeats",
             wave.narrow, wave.wide
         )?;
         writeln!(

@@ -63,7 +63,7 @@ impl Verb for Args {
         if stock > 0 {
             let lost = counted(stock, "promise", "promises");
             context.note(format_args!(
-                "the kernel broke {lost} by itself, with LUC or without"
+                "a fault of the stock kernel, not LUC, broke {lost}"
             ))?;
         }
         let mut lost = result.lost_by_luc().flat_map(|t| &t.summary.losses);
@@ -75,7 +75,7 @@ impl Verb for Args {
             [first, rest @ ..] => Err(Failure::coded(
                 Code::Lab,
                 format!(
-                    "{} did not finish; the first is {}: {}",
+                    "{} did not finish; first: {}: {}",
                     counted(1 + rest.len() as u64, "scenario", "scenarios"),
                     first.scenario,
                     first.why

@@ -82,7 +82,7 @@ fn print(fs: &FileSystem, delay_us: u32, context: &mut Context) -> Result<(), Fa
     print_writers(fs, context)?;
     match (&fs.what_if, &fs.what_if_refused) {
         (Some(rules), _) => print_rules(rules, delay_us, context),
-        (None, Some(why)) => Ok(writeln!(context.out, "\nno what-if: {why}")?),
+        (None, Some(why)) => Ok(writeln!(context.out, "\nno simulation: {why}")?),
         (None, None) => Ok(()),
     }
 }
@@ -246,7 +246,7 @@ fn print_rules(rules: &Rules, delay_us: u32, context: &mut Context) -> Result<()
     let (measured, simulated) = (&rules.measured.sync, &rules.stock.rates.sync);
     writeln!(
         context.out,
-        "the simulation of what was recorded is off by {} of operations/s, {} of fsync p50 and {} of p99",
+        "the simulation of the recording is off by {} in operations/s, {} in fsync p50, {} in p99",
         percent(rules.stock_error_share),
         off(simulated.p50_ns, measured.p50_ns),
         off(simulated.p99_ns, measured.p99_ns)

@@ -265,7 +265,7 @@ fn print_causes(report: &Report, context: &mut Context) -> Result<(), Failure> {
         .map_or_else(String::new, |at| format!("component {}", at + 1));
     let heads = [
         "",
-        "when it grows,",
+        "as it grows,",
         report.throughput,
         "strength",
         "Pearson",
@@ -281,9 +281,9 @@ fn print_causes(report: &Report, context: &mut Context) -> Result<(), Failure> {
         .filter(|cause| cause.strength > chance);
     writeln!(
         context.out,
-        "*: stronger than {chance:.3}, which the strongest of {} unrelated to throughput reaches \
-         by chance\n\
-         in 1 of 20 sets of {} recordings: {} here. A correlation is not yet a cause.",
+        "*: stronger than {chance:.3}. Among {} unrelated to throughput, the strongest\n\
+         reaches this by chance in 1 of 20 sets of {} recordings. Marked here: {}.\n\
+         A correlation need not be a cause.",
         counted(ranking.causes.len() as u64, "quantity", "quantities"),
         report.recordings.len(),
         counted(marked.count() as u64, "quantity", "quantities"),

@@ -159,7 +159,7 @@ fn close(shown: &str, tally: &Tally, ended: Option<Ended>) -> Result<(), Failure
         )),
         None if tally.ratio().is_none() => Err(Failure::Coded(
             Code::NothingToTry,
-            format!("try {shown}: too few sync calls to compare; try it while its load runs"),
+            format!("try {shown}: too few sync calls to compare; try again under load"),
         )),
         None => Ok(()),
     }

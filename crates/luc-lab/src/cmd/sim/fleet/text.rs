@@ -54,7 +54,7 @@ fn gains(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
             let slower = count(slower);
             writeln!(
                 out,
-                "Where stock stays, the trial costs {slower} of {of} {loss} on average"
+                "Where stock stays, {slower} of {of} lose {loss} on average through the trial"
             )?;
         }
     }
