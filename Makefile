@@ -60,9 +60,9 @@ programs:
 demo:
 	@echo "step 1 of 3: packages that are missing (about 1 minute, if any)" >&2
 	@scripts/deps.sh
-	@echo "step 2 of 3: compiling (about 4 minutes on two cores the first time)" >&2
+	@echo "step 2 of 3: compiling (about 5 minutes on two cores the first time)" >&2
 	@$(MAKE) --no-print-directory programs QUIET="$$(test -t 2 || echo --quiet)"
-	@echo "step 3 of 3: measuring (about 3 minutes on two cores)" >&2
+	@echo "step 3 of 3: measuring (about 4 minutes on two cores)" >&2
 	@$(LAB) demo --out out/demo
 
 bench: deps

@@ -47,7 +47,10 @@ fn poles_are_computed() {
         .current_dir(dir.path()));
     assert!(said.contains("1 figure: 1 reproduced"), "{said}");
     let page = std::fs::read_to_string(page).expect("a page");
-    assert!(page.contains("all poles lie inside the unit circle |  | 0.74 |  |  | reproduced |"), "{page}");
+    assert!(
+        page.contains("all poles lie inside the unit circle |  | 0.74 |  |  | reproduced |"),
+        "{page}"
+    );
     assert!(!dir.path().join("out").exists());
 }
 
