@@ -46,6 +46,8 @@ fn poles_are_computed() {
         .arg(&page)
         .current_dir(dir.path()));
     assert!(said.contains("1 figure: 1 reproduced"), "{said}");
+    let wide = said.lines().find(|line| line.chars().count() > 80);
+    assert_eq!(wide, None, "a terminal has 80 columns");
     let page = std::fs::read_to_string(page).expect("a page");
     assert!(
         page.contains("all poles lie inside the unit circle |  | 0.74 |  |  | reproduced |"),

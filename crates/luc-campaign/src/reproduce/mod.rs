@@ -5,7 +5,7 @@
 //! which figure over which points of `campaigns/reproduce.toml`, an ordinary campaign, answers
 //! each. [`chosen`] cuts that campaign down to what the chosen figures need; [`sweep`] computes a
 //! claim's figure from the results, [`verdict`] compares it with the published one, and
-//! [`document`] presents everything as a report, [`markdown`] as a page. No verdict is stored: each
+//! [`document`] presents everything as a report, [`markdown`] as a page, [`summary`] on a terminal. No verdict is stored: each
 //! follows from results.
 //!
 //! A worked example. Figure 5.8 says that PID batching is "up to 2.26 times" as fast as ext4. The
@@ -25,6 +25,7 @@ pub mod found;
 mod load;
 pub mod markdown;
 pub mod published;
+pub mod summary;
 pub mod sweep;
 pub mod verdict;
 

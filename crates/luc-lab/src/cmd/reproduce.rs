@@ -1,18 +1,17 @@
 //! `luc-lab reproduce`
 
 use std::fs;
-use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use luc_campaign::backends::local::Local;
 use luc_campaign::places::Setup;
 use luc_campaign::reproduce::document::{self, Answered};
 use luc_campaign::reproduce::published::Reported;
-use luc_campaign::reproduce::{Published, campaign as whole, chosen, markdown};
+use luc_campaign::reproduce::{Published, campaign as whole, chosen, markdown, summary};
 use luc_campaign::show::Shown;
 use luc_campaign::{Store, run};
+use luc_report::html;
 use luc_report::show::svg;
-use luc_report::{html, text};
 use serde_json::json;
 
 use super::campaign;
@@ -157,11 +156,11 @@ impl Args {
         let all = Published::builtin();
         let mut report = document::document(all, answers, shown);
         report.head.push(campaign::command_line());
+        let summary = summary::summary(answers);
         let page = store.map(|store| -> Result<PathBuf, Failure> {
-            let plain = text::render(&report, false);
             let page = html::render(&report);
             store
-                .write("reproduce.txt", plain.as_bytes())
+                .write("reproduce.txt", summary.as_bytes())
                 .or_failure()?;
             store.write("reproduce.html", page.as_bytes()).or_failure()
         });
@@ -179,8 +178,7 @@ impl Args {
             return context
                 .print_json(&json!({ "schema": SCHEMA, "quick": self.quick, "figures": answers }));
         }
-        let shown = text::render(&report, io::stdout().is_terminal());
-        context.out.write_all(shown.as_bytes())?;
+        context.out.write_all(summary.as_bytes())?;
         context.out.flush()?;
         if let Some(page) = page {
             writeln!(context.err, "report: {}", page.display())?;

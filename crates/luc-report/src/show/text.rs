@@ -57,10 +57,15 @@ fn paragraph(out: &mut String, text: &str) {
 
 /// Breaks a text into lines of at most `WIDTH` columns; all but the first are indented.
 pub fn fill(out: &mut String, text: &str, indent: usize) {
+    fill_within(out, text, indent, WIDTH);
+}
+
+/// Breaks a text into lines of at most `width` columns; all but the first are indented.
+pub fn fill_within(out: &mut String, text: &str, indent: usize, width: usize) {
     let mut used = 0;
     for word in text.split_whitespace() {
         let length = word.chars().count();
-        if used > 0 && used + 1 + length > WIDTH {
+        if used > 0 && used + 1 + length > width {
             out.push('\n');
             out.push_str(&" ".repeat(indent));
             used = indent;
