@@ -94,19 +94,25 @@ fn the_page_is_made_of_the_kept_cells() {
         .arg(dir.path())
         .status();
     assert!(unpacked.expect("tar runs").success());
-    let page = dir.path().join("page.md");
+    let page = dir.path().join("reproduction.md");
     let said = run(luc_lab()
         .args(["reproduce", "--from-results", "-o"])
         .arg(dir.path())
         .arg("--markdown")
         .arg(&page));
     assert!(said.contains("figures:"), "{said}");
-    let kept = std::fs::read_to_string(docs.join("reproduction.md")).expect("the page");
-    let made = std::fs::read_to_string(page).expect("a page");
+    let read = |path: &Path| std::fs::read_to_string(path).expect("a file of the page");
+    let (kept, made) = (read(&docs.join("reproduction.md")), read(&page));
     let other = kept
         .lines()
         .zip(made.lines())
         .find(|(kept, made)| kept != made);
     assert_eq!(other, None, "the first line that differs, kept and made");
     assert_eq!(kept.lines().count(), made.lines().count());
+    for plot in 1..=5 {
+        let name = format!("reproduction-{plot}.svg");
+        assert!(made.contains(&name), "the page shows {name}");
+        let is_same = read(&docs.join(&name)) == read(&dir.path().join(&name));
+        assert!(is_same, "{name} is not what the kept cells give");
+    }
 }
