@@ -225,7 +225,7 @@ fn tone(verdict: ClaimVerdict) -> Tone {
 }
 
 /// Counts verdicts.
-pub fn tally(all: impl Iterator<Item = ClaimVerdict>) -> Vec<(ClaimVerdict, usize)> {
+fn tally(all: impl Iterator<Item = ClaimVerdict>) -> Vec<(ClaimVerdict, usize)> {
     let all: Vec<ClaimVerdict> = all.collect();
     let count = |verdict| (verdict, all.iter().filter(|it| **it == verdict).count());
     ClaimVerdict::ALL.map(count).into()
