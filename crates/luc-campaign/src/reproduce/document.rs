@@ -129,16 +129,21 @@ fn answered<'a>(published: &Published, claim: &'a Claim, shown: &Shown<'_>) -> A
                 at: at.unwrap_or_default(),
             }
         }),
-        lab: claim.lab.as_ref().and_then(|lab| {
-            let claim = claim.elsewhere(lab);
-            number(&judge(&claim, &sweep::answer(shown, &claim), published)).0
-        }),
+        lab: claim
+            .lab
+            .as_ref()
+            .and_then(|lab| number(&self::judged(published, &claim.elsewhere(lab), shown)).0),
         points: found.points,
         points_measured: found.measured,
         ranking: found.ranking,
         because: if is_known { &claim.because } else { "" },
         judged,
     }
+}
+
+/// The verdict on a claim from the results alone.
+fn judged(published: &Published, claim: &Claim, shown: &Shown<'_>) -> Judged {
+    judge(claim, &sweep::answer(shown, claim), published)
 }
 
 /// The worst verdict over the values of a nuisance factor, and which values have which; `None` if
@@ -151,8 +156,7 @@ fn for_each_value(
 ) -> Option<Judged> {
     let values = sweep::values_of(shown, claim, factor);
     let judged = values.iter().map(|value| {
-        let one = claim.with(factor, value);
-        let judged = judge(&one, &sweep::answer(shown, &one), published);
+        let judged = judged(published, &claim.with(factor, value), shown);
         (value.0.as_str(), judged)
     });
     let judged: Vec<(&str, Judged)> = judged.collect();
@@ -178,10 +182,8 @@ fn explained(
     explanation: &Explanation,
     shown: &Shown<'_>,
 ) -> Option<String> {
-    let [on, off] = [&explanation.on, &explanation.off].map(|other| {
-        let claim = claim.elsewhere(other);
-        judge(&claim, &sweep::answer(shown, &claim), published)
-    });
+    let [on, off] = [&explanation.on, &explanation.off]
+        .map(|other| judged(published, &claim.elsewhere(other), shown));
     if !on.verdict.holds() || off.verdict != ClaimVerdict::Refuted {
         return None;
     }
@@ -198,7 +200,7 @@ fn explained(
 }
 
 /// Formats a number in the claim's unit.
-pub fn form(unit: Unit, value: f64) -> String {
+fn form(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Times => format!("{value:.2}x"),
         Unit::Share => number::percent(value),
@@ -208,7 +210,7 @@ pub fn form(unit: Unit, value: f64) -> String {
     }
 }
 
-pub(super) fn ours(unit: Unit, number: Option<Number>) -> String {
+fn ours(unit: Unit, number: Option<Number>) -> String {
     let Some(number) = number else {
         return "-".to_owned();
     };
@@ -293,25 +295,39 @@ pub(super) fn why(claim: &AnsweredClaim<'_>) -> String {
     format!("{}: {}", claim.judged.why, claim.because)
 }
 
+impl AnsweredClaim<'_> {
+    /// The numbers that stand beside each other, and whose they are; `None` where there is none.
+    pub(super) fn numbers(&self) -> [(&'static str, Option<String>); 4] {
+        let number = |number: Option<Number>| number.map(|_| ours(self.unit, number));
+        let theirs = self.published.map(|value| form(self.unit, value));
+        [
+            ("theirs", theirs),
+            ("ours", number(self.ours)),
+            ("LUC", number(self.beside.as_ref().and_then(|it| it.ours))),
+            ("lab", number(self.lab)),
+        ]
+    }
+}
+
 /// The row of a claim: headings and texts.
 fn row(claim: &AnsweredClaim<'_>) -> [(&'static str, String); 8] {
-    let beside = claim.beside.as_ref();
-    let beside = beside.map_or_else(String::new, |beside| ours(claim.unit, beside.ours));
-    let theirs = claim.published;
+    let [theirs, ours, luc, lab] = claim.numbers().map(|(_, number)| number);
+    let or_dash = |number: Option<String>| number.unwrap_or_else(|| "-".to_owned());
+    let has_luc = claim.beside.is_some();
     [
         ("says", claim.says.to_owned()),
-        (
-            "theirs",
-            theirs.map_or_else(String::new, |value| form(claim.unit, value)),
-        ),
-        ("ours", ours(claim.unit, claim.ours)),
+        ("theirs", theirs.unwrap_or_default()),
+        ("ours", or_dash(ours)),
         ("at", claim.at.clone()),
         (
             "points",
             format!("{} of {}", claim.points_measured, claim.points),
         ),
-        ("LUC today", beside),
-        ("lab", ours(claim.unit, claim.lab)),
+        (
+            "LUC today",
+            if has_luc { or_dash(luc) } else { String::new() },
+        ),
+        ("lab", or_dash(lab)),
         ("why", claim.judged.why.clone()),
     ]
 }

@@ -46,13 +46,6 @@ impl Found {
             Extreme::Largest => 1.0,
             Extreme::Smallest => -1.0,
         };
-        let signed = |(low, high): (f64, f64)| {
-            if sign > 0.0 {
-                (low, high)
-            } else {
-                (-high, -low)
-            }
-        };
         let by_mean = |it: &&Candidate| sign * it.alone.mean;
         let most = self
             .candidates
@@ -62,13 +55,22 @@ impl Found {
             let ends: Option<Vec<f64>> = self.candidates.iter().map(end).collect();
             ends?.into_iter().max_by(f64::total_cmp)
         };
-        let low = highest(&|it| Some(signed(it.jointly.ends?).0));
-        let high = highest(&|it| Some(signed(it.alone.ends?).1));
+        let low = highest(&|it| Some(signed(sign, it.jointly.ends?).0));
+        let high = highest(&|it| Some(signed(sign, it.alone.ends?).1));
         let interval = Interval {
-            ends: low.zip(high).map(signed),
+            ends: low.zip(high).map(|ends| signed(sign, ends)),
             ..most.alone
         };
         Some((interval, &most.at))
+    }
+}
+
+/// The interval of the numbers with their sign changed, if `sign` is negative.
+pub(super) fn signed(sign: f64, (low, high): (f64, f64)) -> (f64, f64) {
+    if sign > 0.0 {
+        (low, high)
+    } else {
+        (-high, -low)
     }
 }
 

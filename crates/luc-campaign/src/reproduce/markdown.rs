@@ -6,20 +6,18 @@ use std::fmt::Write as _;
 use luc_report::show::document::Chart;
 use luc_report::text::fill;
 
-use super::document::{
-    Answered, AnsweredClaim, form, heading, ours, rules, source, tally_text, why,
-};
+use super::document::{Answered, AnsweredClaim, heading, rules, source, tally_text, why};
 use super::published::Published;
 use super::verdict::ClaimVerdict;
 use crate::figures::PointResults;
 use crate::show::{self, Shown};
 
-/// The page, with the plots, and a note on missing points. `picture` names the file of a chart.
+/// The page, with the plots and the names of their files, and a note on missing points.
 pub fn markdown(
     published: &Published,
     all: &[Answered<'_>],
     shown: Option<&Shown<'_>>,
-    picture: impl Fn(usize) -> String,
+    plots: &[(String, Chart)],
 ) -> String {
     let mut out = String::from("# The documents' figures compared with ours\n\n");
     for text in [&published.question, &rules(published), &tally_text(all)] {
@@ -27,9 +25,9 @@ pub fn markdown(
     }
     if let Some(shown) = shown {
         block(&mut out, &missing(shown));
-        for (at, chart) in shown.plots().iter().enumerate() {
-            of_chart(&mut out, chart, &picture(at));
-        }
+    }
+    for (file, chart) in plots {
+        of_chart(&mut out, chart, file);
     }
     out.push_str("## Claims\n\n");
     block(&mut out, &published.columns);
@@ -92,24 +90,15 @@ fn of_figure(out: &mut String, figure: &Answered<'_>) {
 }
 
 fn row(claim: &AnsweredClaim<'_>) -> Vec<String> {
-    let number = |number| match number {
-        Some(_) => ours(claim.unit, number),
-        None => String::new(),
-    };
     let verdict = claim.judged.verdict;
     let verdict = match verdict {
         ClaimVerdict::Reproduced => verdict.name().to_owned(),
         _ => format!("{}: {}", verdict.name(), why(claim)),
     };
-    let theirs = claim.published.map(|value| form(claim.unit, value));
-    vec![
-        claim.says.to_owned(),
-        theirs.unwrap_or_default(),
-        number(claim.ours),
-        number(claim.beside.as_ref().and_then(|it| it.ours)),
-        number(claim.lab),
-        verdict,
-    ]
+    let numbers = claim.numbers().into_iter();
+    let numbers = numbers.map(|(_, number)| number.unwrap_or_default());
+    let says = std::iter::once(claim.says.to_owned());
+    says.chain(numbers).chain([verdict]).collect()
 }
 
 /// Writes a paragraph and an empty line; nothing if the text is empty.

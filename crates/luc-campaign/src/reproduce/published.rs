@@ -16,7 +16,7 @@ pub struct Published {
     pub tolerance_share: f64,
     /// How far from no effect still counts as none, if a document says "the same".
     pub same_share: f64,
-    /// What the page is about, and what its columns are, as text for the reader.
+    /// The question that the page answers, and the meaning of its columns, for the reader.
     pub question: String,
     pub columns: String,
     /// The part of the campaign that a quick run measures.
@@ -178,7 +178,7 @@ pub enum ClaimTake {
     Max,
     /// The smallest.
     Min,
-    /// What is claimed of every point: the point farthest from it decides.
+    /// The claim is about every point: the point farthest from it decides.
     Every,
     /// The largest share lost from one value of `over` to a later one.
     Lost,

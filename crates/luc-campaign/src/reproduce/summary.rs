@@ -3,8 +3,7 @@
 
 use luc_report::text::fill_within;
 
-use super::document::{Answered, AnsweredClaim, form, heading, ours, source, tally_text, why};
-use crate::show::Number;
+use super::document::{Answered, AnsweredClaim, heading, source, tally_text, why};
 
 const WIDTH: usize = 80;
 
@@ -24,17 +23,8 @@ pub fn summary(all: &[Answered<'_>]) -> String {
 }
 
 fn sentence(claim: &AnsweredClaim<'_>) -> String {
-    let theirs = claim.published.map(|value| form(claim.unit, value));
-    let number = |number: Option<Number>| number.map(|_| ours(claim.unit, number));
-    let numbers = [
-        ("theirs", theirs),
-        ("ours", number(claim.ours)),
-        ("LUC", number(claim.beside.as_ref().and_then(|it| it.ours))),
-        ("lab", number(claim.lab)),
-    ];
-    let numbers = numbers
-        .into_iter()
-        .filter_map(|(whose, number)| Some(format!("{whose} {}", number?)));
+    let numbers = claim.numbers().into_iter();
+    let numbers = numbers.filter_map(|(whose, number)| Some(format!("{whose} {}", number?)));
     let judged = format!("{}: {}", claim.judged.verdict.name(), why(claim));
     let parts: Vec<String> = numbers.chain([judged]).collect();
     format!("{}; {}", claim.says, parts.join(", "))

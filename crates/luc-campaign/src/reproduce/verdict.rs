@@ -27,7 +27,7 @@ use serde::Serialize;
 
 use luc_stats::Interval;
 
-use super::found::Found;
+use super::found::{Found, signed};
 use super::published::{Claim, Direction, Published};
 
 /// A verdict, in order from best to worst.
@@ -271,14 +271,6 @@ impl Rule {
             Self::Effect { sign, null, band } => limits(sign, &[null, band.0, band.1]),
             Self::Direction { sign, null, least } => limits(sign, &[null, least]),
         }
-    }
-}
-
-fn signed(sign: f64, (low, high): (f64, f64)) -> (f64, f64) {
-    if sign > 0.0 {
-        (low, high)
-    } else {
-        (-high, -low)
     }
 }
 

@@ -167,12 +167,17 @@ impl Args {
         let page = page.transpose()?;
         if let Some(path) = &self.markdown {
             let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-            let picture = |at: usize| format!("{stem}-{}.svg", at + 1);
-            for (at, chart) in shown.map_or_else(Vec::new, Shown::plots).iter().enumerate() {
+            let plots = shown.map_or_else(Vec::new, Shown::plots);
+            let plots = (1..).zip(plots).map(|(number, chart): (u32, _)| {
+                let file = format!("{stem}-{number}.svg");
+                (file, chart)
+            });
+            let plots: Vec<_> = plots.collect();
+            for (file, chart) in &plots {
                 let drawing = svg::file(chart, svg::LIGHT);
-                write(&path.with_file_name(picture(at)), &drawing)?;
+                write(&path.with_file_name(file), &drawing)?;
             }
-            write(path, &markdown::markdown(all, answers, shown, picture))?;
+            write(path, &markdown::markdown(all, answers, shown, &plots))?;
         }
         if self.json {
             return context
