@@ -1,0 +1,5 @@
+//! Energy: what a machine's counters and meters say, and what a model makes of its parts' activity.
+//!
+//! - [`activity`]: what the parts of a machine did within a measurement; the simulator knows it.
+
+pub mod activity;
