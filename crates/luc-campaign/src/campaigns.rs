@@ -19,6 +19,7 @@ const ALL: &[(&str, &str)] = &[
     ),
     ("validate", include_str!("../../../campaigns/validate.toml")),
     ("journals", include_str!("../../../campaigns/journals.toml")),
+    ("power", include_str!("../../../campaigns/power.toml")),
     ("arena", include_str!("../../../campaigns/arena.toml")),
 ];
 

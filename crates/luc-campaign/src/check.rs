@@ -429,7 +429,8 @@ pub(crate) fn cell(cell: &Cell) -> Result<(), String> {
         (factor.check)(value).map_err(|why| format!("{name} {value:?}: {why}"))?;
     }
     for factor in place.factors() {
-        if !cell.machine.contains_key(factor.name) {
+        let is_used = factor.default != Some(places::NONE);
+        if is_used && !cell.machine.contains_key(factor.name) {
             return Err(format!(
                 "{}: the place {} needs it",
                 factor.name, cell.place
@@ -481,11 +482,15 @@ pub(crate) fn figure(block: &Block, shown: &Figure) -> Result<(), String> {
     if bases.into_iter().filter(|is_given| *is_given).count() > 1 {
         return Err("a figure can have only one of to, to_best_of and minus".into());
     }
+    if shown.relative_to_arm.is_some() && shown.relative_to.is_empty() {
+        return Err("relative_to_arm needs relative_to, which names the other point".into());
+    }
     let known = || block.arms.iter().map(|arm| arm.get_ref().as_str());
     for name in [Some(&shown.arm), shown.to.as_ref(), shown.minus.as_ref()]
         .into_iter()
         .flatten()
         .chain(&shown.to_best_of)
+        .chain(&shown.relative_to_arm)
     {
         if !known().any(|known| known == name) {
             return Err(format!(

@@ -216,9 +216,15 @@ pub struct Figure {
     /// Figure to divide by.
     pub over: Option<Box<Figure>>,
     /// Factor values of the point whose figure to divide by; its other factors are the same.
+    /// [`BEST`] for a factor: the value with the highest figure.
     #[serde(default)]
     pub relative_to: BTreeMap<String, Value>,
+    /// Arm of that other point, if it is not the figure's own.
+    pub relative_to_arm: Option<String>,
 }
+
+/// Stands for the best value of a factor in [`Figure::relative_to`].
+pub const BEST: &str = "best";
 
 impl Figure {
     /// The same measure of an arm, compared with nothing.
@@ -305,6 +311,7 @@ pub struct Column {
     divisor: Option<Box<Figure>>,
     #[serde(default)]
     relative_to: BTreeMap<String, Value>,
+    relative_to_arm: Option<String>,
     /// Summaries of all points of the row, each a column; if empty, a row is one point.
     #[serde(default)]
     points: Vec<Over>,
@@ -385,6 +392,7 @@ impl Column {
             minus: self.minus.clone(),
             over: self.divisor.clone(),
             relative_to: self.relative_to.clone(),
+            relative_to_arm: self.relative_to_arm.clone(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Measures: numbers of an arm for tables and plots. Each measure is a row of [`ALL`].
 
+use luc_power::machine::{Energy, Machine, MachineError};
 use luc_report::show::number;
 use luc_workload::{FsyncCostResult, Outcome};
 use serde_json::Value;
@@ -270,11 +271,41 @@ fn per_second(arm: &ArmResult, count: f64) -> Option<f64> {
 /// the command after it, and names of LUC's counters.
 const PATHS: [&str; 3] = ["report:/", "after:/", "counter:"];
 
+/// A number from the energy that a model of a machine gives.
+type Modelled = fn(&ArmResult, &Energy) -> Option<f64>;
+
+/// Measures that take a machine of the model behind a colon: `ops_per_joule:r710:idle_w=50`.
+const MODELLED: [(&str, Modelled); 4] = [
+    ("model_joules", |_, energy| Some(energy.total_j())),
+    ("model_watts", |arm, energy| {
+        per_second(arm, energy.total_j())
+    }),
+    ("model_processor_watts", |arm, energy| {
+        per_second(arm, energy.processors_j)
+    }),
+    ("model_ops_per_joule", |arm, energy| {
+        let rate = arm.report.outcome.found().figures().main?;
+        Some(rate / per_second(arm, energy.total_j()).filter(|watts| *watts > 0.0)?)
+    }),
+];
+
+/// Splits such a measure: how to compute it, and the machine; `None` if it is none.
+fn modelled(name: &str) -> Option<(Modelled, Result<Machine, MachineError>)> {
+    let (measure, machine) = name.split_once(':')?;
+    let (_, of) = MODELLED.iter().find(|(known, _)| *known == measure)?;
+    Some((*of, machine.parse()))
+}
+
 /// Checks that there is such a measure.
 ///
 /// # Errors
 /// There is none; suggests a similar name.
 pub fn check(name: &str) -> Result<(), String> {
+    if let Some((_, machine)) = modelled(name) {
+        return machine
+            .map(drop)
+            .map_err(|error| format!("measure {name}: {error}"));
+    }
     if find(name).is_some()
         || PATHS
             .iter()
@@ -282,7 +313,9 @@ pub fn check(name: &str) -> Result<(), String> {
     {
         return Ok(());
     }
-    let near = did_you_mean(name, ALL.iter().map(|measure| measure.name));
+    let modelled = MODELLED.iter().map(|(measure, _)| *measure);
+    let all = ALL.iter().map(|measure| measure.name).chain(modelled);
+    let near = did_you_mean(name, all);
     Err(format!("no measure {name}{near}"))
 }
 
@@ -294,6 +327,9 @@ fn find(name: &str) -> Option<&'static Measure> {
 pub fn of(name: &str, arm: &ArmResult, cell: &Cell) -> Option<f64> {
     if let Some(measure) = find(name) {
         return (measure.of)(arm, cell);
+    }
+    if let Some((of, machine)) = modelled(name) {
+        return of(arm, &machine.ok()?.energy(arm.report.activity.as_ref()?));
     }
     let at = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_f64);
     if let Some(pointer) = name.strip_prefix("report:") {

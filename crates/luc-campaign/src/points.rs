@@ -171,7 +171,8 @@ fn point<'a>(
             let value = values
                 .get(factor.name)
                 .map(String::as_str)
-                .or(factor.default)?;
+                .or(factor.default)
+                .filter(|value| *value != places::NONE)?;
             Some((factor.name.to_owned(), expanded(value, &values)))
         })
         .collect();

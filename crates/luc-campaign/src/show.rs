@@ -1,5 +1,6 @@
 //! A report made from results alone: tables and plots as the campaign's file describes them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use luc_report::show::document::{Chart, Document, Section};
@@ -9,7 +10,7 @@ use time::OffsetDateTime;
 
 use crate::cell::Cell;
 use crate::figures::PointResults;
-use crate::file::{self, Campaign, Figure};
+use crate::file::{self, BEST, Campaign, Figure};
 use crate::measure::VersionsOf;
 use crate::measures;
 use crate::places::Setup;
@@ -82,17 +83,27 @@ impl<'a> Shown<'a> {
         if figure.relative_to.is_empty() {
             return results.interval(figure, confidence, &Prior::NONE);
         }
-        let point = &results.point;
-        let block = self.campaign.block(point.block)?;
+        let (point, block) = (&results.point, self.campaign.block(results.point.block)?);
         let is_base = |other: &&PointResults<'_>| {
             let mut factors = block.factors.keys().map(toml::Spanned::get_ref);
             other.point.block == point.block
                 && factors.all(|name| {
                     let base = figure.relative_to.get(name).map(|base| base.0.as_str());
-                    other.point.value(name) == base.unwrap_or_else(|| point.value(name))
+                    base == Some(BEST)
+                        || other.point.value(name) == base.unwrap_or_else(|| point.value(name))
                 })
         };
-        let base = self.points.iter().find(is_base)?.values(figure);
+        let of_base = match &figure.relative_to_arm {
+            Some(arm) => Cow::Owned(figure.alone(arm)),
+            None => Cow::Borrowed(figure),
+        };
+        let bases = self.points.iter().filter(is_base);
+        let bases = bases.filter_map(|base| {
+            let values = base.values(&of_base);
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            (!values.is_empty()).then_some((mean, values))
+        });
+        let (_, base) = bases.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
         Interval::of_separate_ratio(&results.values(figure), &base, confidence, &Prior::NONE)
     }
 

@@ -1,5 +1,7 @@
 //! Energy: what a machine's counters and meters say, and what a model makes of its parts' activity.
 //!
 //! - [`activity`]: what the parts of a machine did within a measurement; the simulator knows it.
+//! - [`machine`]: watts of real machines, and the energy of an activity on them.
 
 pub mod activity;
+pub mod machine;

@@ -146,7 +146,7 @@ fn simulate(
     node.start();
     let (from_ns, until_ns) = (node.measured.from_ns, node.measured.until_ns);
     node.run(from_ns);
-    let before_ns = node.busy_ns();
+    let before = node.activity();
     node.run(until_ns);
     let Choice { kind, mib } = setup.journal;
     if node.is_log_full {
@@ -155,7 +155,7 @@ fn simulate(
             mib,
         });
     }
-    let busy_ns = node.busy_ns() - before_ns;
+    let activity = node.activity().since(&before);
     let commits = node.measured.commits;
     let found = outcome(&node.measured)?;
     let observed = Observed {
@@ -163,7 +163,7 @@ fn simulate(
             commits,
             requested: commits,
         }),
-        cpu_busy_ns: Some(busy_ns),
+        cpu_busy_ns: Some(activity.busy_ns()),
         ..Observed::default()
     };
     let mut report = BenchReport::new(luc_workload::Measured {
@@ -173,6 +173,7 @@ fn simulate(
         observed,
     });
     report.syncs_by_commits = Some(node.measured.syncs_by_commits);
+    report.activity = Some(activity);
     Ok((report, node))
 }
 

@@ -1,8 +1,12 @@
-//! The text form of processor speeds: one for all or a list, and their changes over time.
+//! The text form of processor speeds: one for all or a list, their changes over time, and the
+//! clocks of a governor.
 //!
 //! `3000`, or `3000,3000,1000,1000` for big and little cores. `2s=1500`: the speed from that moment
-//! on, as a governor or a warm processor would change it.
+//! on, as a warm processor would change it.
 
+use luc_power::machine;
+
+use crate::processors::governor::{self, Scaling};
 use crate::processors::{Machine, SpeedChange};
 use crate::units::time_ns;
 
@@ -48,6 +52,27 @@ pub fn list(text: &str) -> Result<Vec<f64>, String> {
         return Err(format!("mips: more than {CPUS_MAX} speeds"));
     }
     Ok(all)
+}
+
+/// Parses a governor and its clocks: speeds in MIPS, `800,1600`, or those of a machine of the
+/// energy model, `r710` or `r710:ipc=0.5`.
+///
+/// # Errors
+/// One line: the governor or the machine is unknown, or the speeds are invalid.
+pub fn scaling(governor: &str, clocks: &str, is_per_processor: bool) -> Result<Scaling, String> {
+    let governor = governor::named(governor).map_err(|error| error.to_string())?;
+    let mut clocks_mips = if clocks.starts_with(|first: char| first.is_ascii_alphabetic()) {
+        let machine: Result<machine::Machine, _> = clocks.parse();
+        machine.map_err(|error| error.to_string())?.clocks_mips()
+    } else {
+        list(clocks).map_err(|why| format!("clocks: {why}"))?
+    };
+    clocks_mips.sort_by(f64::total_cmp);
+    Ok(Scaling {
+        governor,
+        clocks_mips,
+        is_per_processor,
+    })
 }
 
 /// Assigns the speeds to processors; a single speed is that of all.
@@ -99,6 +124,22 @@ mod tests {
                 change(3_000_000_000, [500.0, 250.0])
             ]
         );
+    }
+
+    #[test]
+    fn clocks_are_listed_or_those_of_a_machine() {
+        let clocks = |text| scaling("schedutil", text, false).unwrap().clocks_mips;
+        assert_eq!(clocks("3000,1000"), [1000.0, 3000.0]);
+        assert_eq!(clocks("e3-server:ipc=0.5").first(), Some(&400.0));
+        for (governor, clocks, why) in [
+            ("turbo", "1000", "no governor turbo"),
+            ("schedutil", "cray", "no machine cray"),
+            ("schedutil", "1000,x", "clocks: mips 1000,x: 'x'"),
+            ("schedutil", "", "clocks"),
+        ] {
+            let error = scaling(governor, clocks, true).unwrap_err();
+            assert!(error.contains(why) && !error.contains('\n'), "{error}");
+        }
     }
 
     #[test]

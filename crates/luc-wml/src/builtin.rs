@@ -1,7 +1,7 @@
 //! Workloads that come with the program.
 
 /// The name and text of each built-in workload.
-pub const BUILTINS: [(&str, &str); 5] = [
+pub const BUILTINS: [(&str, &str); 6] = [
     ("varmail", include_str!("../../../workloads/varmail.f")),
     ("oltp", include_str!("../../../workloads/oltp.f")),
     ("webserver", include_str!("../../../workloads/webserver.f")),
@@ -13,6 +13,7 @@ pub const BUILTINS: [(&str, &str); 5] = [
         "shared-files",
         include_str!("../../../workloads/shared-files.f"),
     ),
+    ("open-loop", include_str!("../../../workloads/open-loop.f")),
 ];
 
 /// Names that [`builtin_presets`] knows.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use luc_power::activity::Activity;
 use serde::{Deserialize, Serialize};
 
 use crate::benches::{Bench, Outcome};
@@ -47,6 +48,10 @@ pub struct BenchReport {
     /// Counters of the processors; `None` if the machine has none or this user may not read them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware: Option<HardwareCounts>,
+    /// What the machine's parts did, from which a model computes their energy; `None` for a run on
+    /// a real machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity: Option<Activity>,
 }
 
 impl BenchReport {
@@ -66,6 +71,7 @@ impl BenchReport {
             cpu_user_ns: observed.cpu_user_kernel_ns.map(|(user, _)| user),
             cpu_kernel_ns: observed.cpu_user_kernel_ns.map(|(_, kernel)| kernel),
             hardware: observed.hardware.known(),
+            activity: None,
         }
     }
 }

@@ -125,6 +125,7 @@ fn all_stock_personalities_run() {
         // A delete skips open files, so the number of files grows a little.
         ("fileserver", "nthreads=4 nfiles=400"),
         ("shared-files", "nthreads=4"),
+        ("open-loop", "nthreads=4"),
         ("oltp", "nshadows=6 ndbwriters=2 filesize=1m logfilesize=1m"),
     ] {
         let dir = tempfile::tempdir().expect("temporary directory");

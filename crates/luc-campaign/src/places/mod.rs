@@ -23,6 +23,10 @@ pub fn find(name: &str) -> Option<&'static dyn Place> {
     ALL.into_iter().find(|place| place.name() == name)
 }
 
+/// The value of a factor that is not used. Cells do not mention it, so that a new factor leaves the
+/// keys of earlier results as they are.
+pub const NONE: &str = "none";
+
 /// Something that a place can vary.
 #[derive(Clone, Copy)]
 pub struct Factor {

@@ -10,6 +10,7 @@ use luc_sim::disk::DiskKind;
 use luc_sim::journal::kind::Choice;
 use luc_sim::kernel::{self, KERNELS};
 use luc_sim::mount::Mount;
+use luc_sim::processors::governor;
 use luc_sim::processors::{MEMORY_PAGE_NS_MAX, Machine, PAST_US_MAX};
 use luc_sim::speeds;
 use luc_trace::Trace;
@@ -17,7 +18,7 @@ use luc_vm::disk::SIZE_MIB_DEFAULT;
 use serde_json::Value;
 
 use super::file_system::text;
-use super::{Factor, Needs, Place, Setup, whole};
+use super::{Factor, NONE, Needs, Place, Setup, whole};
 use crate::arms::Arm;
 use crate::cell::{Cell, NamedArm, Versions};
 use crate::error::{CampaignError, Result};
@@ -54,6 +55,27 @@ const FACTORS: &[Factor] = &[
                processor's speed",
         default: Some("0"),
         check: |text| whole(text, 0, MEMORY_PAGE_NS_MAX),
+    },
+    Factor {
+        name: "governor",
+        help: "governor that chooses the clock among `clocks`, or `none`: the speed is `mips`",
+        default: Some(NONE),
+        check: |text| match text {
+            NONE => Ok(()),
+            name => governor::named(name)
+                .map(drop)
+                .map_err(|error| error.to_string()),
+        },
+    },
+    Factor {
+        name: "clocks",
+        help: "clocks of the governor, as speeds in million instructions per second, or those of a \
+               machine: 800,1600,3200 or r710; `none` without a governor",
+        default: Some(NONE),
+        check: |text| match text {
+            NONE => Ok(()),
+            clocks => speeds::scaling("performance", clocks, false).map(drop),
+        },
     },
     Factor {
         name: "kernel",
@@ -211,12 +233,14 @@ fn simulate_arm(
 }
 
 /// The options of `luc-lab sim run` for the factors.
-const OPTIONS: [(&str, &str); 9] = [
+const OPTIONS: [(&str, &str); 11] = [
     ("disk", "--disk"),
     ("vcpus", "--cpus"),
     ("mips", "--mips"),
     ("past_us", "--past-us"),
     ("memory_page_ns", "--memory-page-ns"),
+    ("governor", "--governor"),
+    ("clocks", "--clocks"),
     ("kernel", "--kernel"),
     ("mount", "--mount"),
     ("journal", "--journal"),
@@ -341,10 +365,17 @@ fn setup(cell: &Cell, named: &NamedArm) -> std::result::Result<luc_sim::Setup, S
     let mib = text(cell, "journal_mib");
     let journal = journal(text(cell, "journal"), mib, disk.size_mib)?;
     let machine = speeds::machine(text(cell, "vcpus").parse().ok(), text(cell, "mips"), &[])?;
+    let scaling = match (text(cell, "governor"), text(cell, "clocks")) {
+        ("", "") => None,
+        ("", _) => return Err("clocks are for a governor: name it by the factor governor".into()),
+        (_, "") => return Err("a governor needs clocks: name them by the factor clocks".into()),
+        (governor, clocks) => Some(speeds::scaling(governor, clocks, false)?),
+    };
     Ok(luc_sim::Setup {
         machine: Machine {
             past_ns: past_ns(text(cell, "past_us"))?,
             memory_page_ns: text(cell, "memory_page_ns").parse().unwrap_or(0),
+            scaling,
             ..machine
         },
         disk,

@@ -35,6 +35,7 @@ const LOADS: [&str; 14] = [
     "run webserver -D nfiles=50 -D nthreads=9 --seconds 0.2",
     "run fileserver -D nfiles=300 -D nthreads=9 --seconds 0.2",
     "run shared-files -D nthreads=4 --seconds 0.5 --aio-wait half",
+    "run open-loop -D nthreads=4 -D rate=200 --seconds 0.5",
 ];
 
 proptest! {

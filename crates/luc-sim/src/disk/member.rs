@@ -1,6 +1,7 @@
 //! One disk with its queue.
 
-use luc_disk::{Model, Params, Request};
+use luc_disk::{Model, Op, Params, Request};
+use luc_power::activity::DiskActivity;
 
 use super::Speed;
 
@@ -23,6 +24,9 @@ pub struct Member {
     /// The requests that the waiting parts belong to, in the same order.
     wholes: Vec<u64>,
     in_service: usize,
+    /// When it became busy, if it is.
+    busy_since_ns: u64,
+    activity: DiskActivity,
     /// The sector after the last request that the disk was sent.
     next_sector: u64,
 }
@@ -38,6 +42,11 @@ impl Member {
             waiting: Vec::new(),
             wholes: Vec::new(),
             in_service: 0,
+            busy_since_ns: 0,
+            activity: DiskActivity {
+                disks: 1,
+                ..DiskActivity::default()
+            },
             next_sector: 0,
         }
     }
@@ -71,6 +80,9 @@ impl Member {
         let part = self.waiting.remove(at);
         let whole = self.wholes.remove(at);
         let done_ns = self.model.start(&part, own_ns);
+        if self.in_service == 0 {
+            self.busy_since_ns = now_ns;
+        }
         self.in_service += 1;
         let takes_ns = self.speed.outside_ns(done_ns.saturating_sub(own_ns));
         Some((part, whole, now_ns.saturating_add(takes_ns)))
@@ -79,7 +91,24 @@ impl Member {
     /// Ends a started part.
     pub fn end(&mut self, part: &Request, now_ns: u64) {
         self.model.end(part, self.own_ns(now_ns));
+        match part.op() {
+            Op::Read => self.activity.read_bytes += u64::from(part.bytes),
+            Op::Write => self.activity.written_bytes += u64::from(part.bytes),
+            Op::Flush => self.activity.flushes += 1,
+        }
         self.in_service = self.in_service.saturating_sub(1);
+        if self.in_service == 0 {
+            self.activity.busy_ns += now_ns - self.busy_since_ns;
+        }
+    }
+
+    /// Returns what the disk has done up to now.
+    pub fn activity(&self, now_ns: u64) -> DiskActivity {
+        let mut activity = self.activity;
+        if self.in_service > 0 {
+            activity.busy_ns += now_ns - self.busy_since_ns;
+        }
+        activity
     }
 
     /// Ranks this copy for a read at a sector; the copy with the lowest value takes the read. A

@@ -28,6 +28,7 @@ use std::ops::Range;
 
 use luc_disk::file_system::SIZE_MIB_DEFAULT;
 use luc_disk::{Op, Params, Request};
+use luc_power::activity::DiskActivity;
 
 use crate::random;
 use layout::Layout;
@@ -202,6 +203,12 @@ impl<W> Disk<W> {
             return None;
         }
         self.requests.remove(&part.whole).map(|(owner, _)| owner)
+    }
+
+    /// Returns what the disk, or all members of an array together, have done up to now.
+    pub fn activity(&self, now_ns: u64) -> DiskActivity {
+        let members = self.members.iter().map(|member| member.activity(now_ns));
+        members.fold(DiskActivity::default(), DiskActivity::and)
     }
 
     /// Returns the copy to which a read goes.

@@ -235,11 +235,11 @@ impl Node {
                 self.recorder
                     .sleeps(number, &self.tasks[at].op, sleep, now_ns);
                 self.tasks[at].stage = Stage::Buffer(n);
-                Some(Next::Wait)
+                Some(Next::WaitForIo)
             }
             Access::WaitsForHome => {
                 self.tasks[at].stage = Stage::Buffer(n);
-                Some(Next::Wait)
+                Some(Next::WaitForIo)
             }
             Access::Granted | Access::Copied | Access::Spared => {
                 self.tasks[at].stage = Stage::Buffer(n + 1);

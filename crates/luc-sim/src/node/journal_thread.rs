@@ -87,7 +87,11 @@ impl Node {
                 self.thread = Thread::Looks;
                 return Next::Unbroken(self.costs.journal_wake);
             }
-            None => self.thread = Thread::Asleep,
+            None if self.journal.committing.is_empty() => self.thread = Thread::Asleep,
+            None => {
+                self.thread = Thread::Asleep;
+                return Next::WaitForIo;
+            }
         }
         Next::Wait
     }

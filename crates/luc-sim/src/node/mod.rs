@@ -23,6 +23,7 @@ mod workers;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use luc_control::{Params, State};
+use luc_power::activity::Activity;
 use luc_trace::Header;
 
 use change::Change;
@@ -102,6 +103,8 @@ enum Event {
     Speeds(usize),
     /// Metadata has waited long enough to be written home.
     Flusher,
+    /// The governor samples.
+    Sample,
 }
 
 /// The waiter for a request.
@@ -129,6 +132,8 @@ enum Next {
     /// Work without a point of preemption before it.
     Unbroken(u64),
     Wait,
+    /// Waits for the disk, in the kernel's `io_schedule()`.
+    WaitForIo,
 }
 
 struct Task {
@@ -364,6 +369,7 @@ impl Node {
 
     /// Creates the folder, and lets the plan's tasks begin.
     pub fn start(&mut self) {
+        self.sample_later();
         self.prepare();
         for (task, draw_ns) in std::mem::take(&mut self.begins_ns).into_iter().enumerate() {
             self.begin(id(task), self.start_ns + draw_ns);
@@ -421,13 +427,35 @@ impl Node {
                 self.processors.set_mips(&self.speed_changes[number].mips);
             }
             Event::Flusher => self.flush_old(),
+            Event::Sample => self.sample(),
         }
         true
     }
 
-    /// Returns the busy time of all processors together, ns.
-    pub fn busy_ns(&self) -> u64 {
-        self.processors.busy_ns()
+    /// Returns the activity of the machine's parts since its start.
+    pub fn activity(&self) -> Activity {
+        Activity {
+            elapsed_ns: self.now_ns(),
+            processors: self.processors.activity().cloned().collect(),
+            disks: self.disk.activity(self.now_ns()),
+        }
+    }
+
+    /// Lets the governor sample now and, as long as programs run, later.
+    fn sample(&mut self) {
+        let disk_busy_ns = self.disk.activity(self.now_ns()).busy_ns;
+        self.processors.sample(self.now_ns(), disk_busy_ns);
+        self.sample_later();
+    }
+
+    fn sample_later(&mut self) {
+        if let Some(ns) = self
+            .processors
+            .sampling_ns()
+            .filter(|_| self.programs_left > 0)
+        {
+            self.calendar.enter(self.now_ns() + ns, Event::Sample);
+        }
     }
 
     pub fn now_ns(&self) -> u64 {
@@ -499,6 +527,7 @@ impl Node {
                 Some(self.processors.go_on_unbroken(cpu, instructions, now_ns))
             }
             Next::Wait => self.processors.leave(cpu, now_ns),
+            Next::WaitForIo => self.processors.leave_for_io(cpu, now_ns),
         };
         self.begun(end);
     }

@@ -55,7 +55,7 @@ impl Node {
                 while !self.tasks[at].data.runs.is_empty() {
                     let is_admitted = std::mem::take(&mut self.tasks[at].data.is_admitted);
                     if !is_admitted && !self.throttle.admits(number) {
-                        return Some(Next::Wait);
+                        return Some(Next::WaitForIo);
                     }
                     if let Some(run) = self.tasks[at].data.runs.pop_front() {
                         let sector = self.layout.data_sector + run.sector;
@@ -63,7 +63,7 @@ impl Node {
                     }
                 }
                 self.tasks[at].stage = Stage::Written;
-                Some(Next::Wait)
+                Some(Next::WaitForIo)
             }
             Stage::Written => {
                 let task = &mut self.tasks[at];
@@ -77,14 +77,14 @@ impl Node {
                 // The sync of a write waits for its own bytes alone.
                 let is_whole = self.tasks[at].op == Op::Fsync;
                 let inode = self.files.inode(self.tasks[at].file);
-                (is_whole && inode.waits_for_data(number)).then_some(Next::Wait)
+                (is_whole && inode.waits_for_data(number)).then_some(Next::WaitForIo)
             }
             Stage::Ask => self.ask(number),
             Stage::Committed | Stage::Again => self.commit_ended(number),
             Stage::Flush => {
                 self.tasks[at].stage = Stage::Flushed;
                 self.flush(For::Task(number));
-                Some(Next::Wait)
+                Some(Next::WaitForIo)
             }
             Stage::Flushed => self.last(at, self.costs.sync_after),
             _ => self.in_handle(number),
@@ -103,7 +103,7 @@ impl Node {
                 if recorded.flush_ns > 0 {
                     let until_ns = self.now_ns().saturating_add(recorded.flush_ns);
                     self.calendar.enter(until_ns, Event::Begin(number));
-                    return Some(Next::Wait);
+                    return Some(Next::WaitForIo);
                 }
             }
             (Stage::Written, Joins::AtEnd) => self.begin_change(at, Change::Convert, Stage::Ask),

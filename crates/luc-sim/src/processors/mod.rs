@@ -9,12 +9,18 @@
 //! time is added to the processor's next piece, so that the current one need not be postponed.
 
 mod fair;
+pub mod governor;
 #[cfg(test)]
 mod tests;
+
+use std::ops::Range;
+
+use luc_power::activity::ProcessorActivity;
 
 use crate::kernel::Kernel;
 use crate::random;
 use fair::{Either, Entity, Queue as _, slice_ns};
+use governor::{Governed, Scaling, Use};
 
 /// The largest sensible [`Machine::past_ns`], microseconds: one second.
 pub const PAST_US_MAX: u64 = 1_000_000;
@@ -47,6 +53,8 @@ pub struct Machine {
     pub memory_page_ns: u64,
     /// Later speed changes, in the order of their times.
     pub changes: Vec<SpeedChange>,
+    /// The governor that chooses the speeds, which then are not those of `mips` and `changes`.
+    pub scaling: Option<Scaling>,
 }
 
 /// Speeds of all processors from a moment on.
@@ -66,6 +74,7 @@ impl Machine {
             past_ns: None,
             memory_page_ns: 0,
             changes: Vec::new(),
+            scaling: None,
         }
     }
 }
@@ -74,6 +83,13 @@ impl Machine {
 #[derive(Debug)]
 struct Cpu {
     mips: f64,
+    /// The speed of the piece under way, whatever the processor's speed is by now.
+    piece_mips: f64,
+    /// When it became idle, if it is.
+    idle_since_ns: u64,
+    activity: ProcessorActivity,
+    /// Tasks that wait for the disk and had this processor last.
+    io_sleepers: u32,
     queue: Either,
     /// A task has the processor, or it leaves idle for a task.
     is_taken: bool,
@@ -116,15 +132,25 @@ pub struct Processors {
     /// The work left to each task, and the processor that it had last.
     work: Vec<u64>,
     last_cpu: Vec<usize>,
-    busy_ns: u64,
+    /// Tasks that wait for the disk.
+    waits_for_io: Vec<bool>,
+    governed: Option<Governed>,
 }
 
 impl Processors {
     pub fn new(machine: &Machine, kernel: &Kernel, tasks: usize) -> Self {
         let count = machine.mips.len();
         let tick_ns = to_i64(kernel.tick_ns);
-        let cpus = machine.mips.iter().map(|mips| Cpu {
+        let scaling = machine.scaling.as_ref();
+        let governed = scaling.map(|it| Governed::new(it, count, kernel.tick_ns));
+        let chosen = governed.as_ref().map(|it| vec![it.mips(); count]);
+        let mips = chosen.unwrap_or_else(|| machine.mips.clone());
+        let cpus = mips.iter().map(|mips| Cpu {
             mips: *mips,
+            piece_mips: *mips,
+            idle_since_ns: 0,
+            activity: ProcessorActivity::default(),
+            io_sleepers: 0,
             queue: kernel.scheduler.queue(count, tick_ns),
             is_taken: false,
             piece: 0,
@@ -145,7 +171,8 @@ impl Processors {
             work: vec![0; tasks],
             last_cpu: (0..tasks).map(|task| task % count).collect(),
             cpus: cpus.collect(),
-            busy_ns: 0,
+            waits_for_io: vec![false; tasks],
+            governed,
         }
     }
 
@@ -167,7 +194,12 @@ impl Processors {
 
     /// Returns the busy time of all processors together, ns.
     pub fn busy_ns(&self) -> u64 {
-        self.busy_ns
+        self.activity().map(ProcessorActivity::busy_ns).sum()
+    }
+
+    /// Returns what each processor has done.
+    pub fn activity(&self) -> impl Iterator<Item = &ProcessorActivity> {
+        self.cpus.iter().map(|cpu| &cpu.activity)
     }
 
     /// Sets the processors' speeds from their next piece of work on.
@@ -203,6 +235,11 @@ impl Processors {
         let id = task as usize;
         self.work[id] = instructions;
         let had = self.last_cpu[id];
+        let is_from_io = std::mem::take(&mut self.waits_for_io[id]);
+        if is_from_io {
+            self.cpus[had].io_sleepers -= 1;
+            self.note(had, now_ns);
+        }
         let is_idle = |at: &usize| !self.cpus[*at].is_taken;
         let at = if self.entities[id].is_leaving || is_idle(&had) {
             had
@@ -221,11 +258,21 @@ impl Processors {
         self.count(at, now_ns);
         let cpu = &mut self.cpus[at];
         cpu.must_switch |= cpu.queue.wake(&mut self.entities, task);
-        if cpu.is_taken {
+        let was_taken = std::mem::replace(&mut cpu.is_taken, true);
+        if !was_taken {
+            let ns = now_ns.saturating_sub(cpu.idle_since_ns);
+            cpu.activity.was_idle(kips(cpu.mips), ns);
+        }
+        if let Some(governed) = &mut self.governed {
+            governed.boost(at, now_ns, is_from_io);
+        }
+        self.govern(at, now_ns);
+        if was_taken {
             return None;
         }
-        cpu.is_taken = true;
+        let cpu = &mut self.cpus[at];
         cpu.piece = 0;
+        cpu.piece_mips = cpu.mips;
         cpu.since_ns = now_ns + self.idle_exit_ns;
         Some(PieceEnd {
             cpu: number(at),
@@ -264,7 +311,10 @@ impl Processors {
         cpu.is_taken = chosen.is_some();
         let Some(task) = chosen else {
             // It does the work that it owes before it idles.
-            self.busy_ns += time_ns(std::mem::take(&mut cpu.owed), cpu.mips);
+            let owed_ns = time_ns(std::mem::take(&mut cpu.owed), cpu.mips);
+            cpu.activity.was_busy(kips(cpu.mips), owed_ns);
+            cpu.idle_since_ns = now_ns + owed_ns;
+            self.govern(at, now_ns);
             return None;
         };
         let task = task as usize;
@@ -321,6 +371,7 @@ impl Processors {
         cpu.counted_ns = now_ns + owed_ns;
         cpu.owed = 0;
         cpu.since_ns = now_ns;
+        cpu.piece_mips = cpu.mips;
         PieceEnd {
             cpu: number(at),
             at_ns: cpu.counted_ns.saturating_add(piece_ns),
@@ -330,7 +381,9 @@ impl Processors {
     /// Ends a piece. Returns what that means, and the end of the piece that it starts.
     pub fn worked(&mut self, cpu: CpuId, now_ns: u64) -> (Worked, Option<PieceEnd>) {
         let at = usize::from(cpu);
-        self.busy_ns += now_ns - self.cpus[at].since_ns;
+        let cpu = &mut self.cpus[at];
+        cpu.activity
+            .was_busy(kips(cpu.piece_mips), now_ns - cpu.since_ns);
         let Some(task) = self.cpus[at].queue.running() else {
             // Idle until now.
             return (Worked::More, self.begin(at, now_ns));
@@ -338,6 +391,7 @@ impl Processors {
         if self.count(at, now_ns) {
             let cpu = &mut self.cpus[at];
             cpu.must_switch |= cpu.queue.tick(&mut self.entities);
+            self.govern(at, now_ns);
         }
         let work = &mut self.work[task as usize];
         *work -= self.cpus[at].piece;
@@ -386,6 +440,63 @@ impl Processors {
         self.cpus[at].queue.sleep(&mut self.entities);
         self.begin(at, now_ns)
     }
+
+    /// Does as [`Self::leave`] for a task that waits for the disk, as the kernel's `io_schedule()`
+    /// does: governors learn that.
+    pub fn leave_for_io(&mut self, cpu: CpuId, now_ns: u64) -> Option<PieceEnd> {
+        let at = usize::from(cpu);
+        if let Some(task) = self.cpus[at].queue.running() {
+            self.waits_for_io[task as usize] = true;
+            self.cpus[at].io_sleepers += 1;
+        }
+        self.leave(cpu, now_ns)
+    }
+
+    /// Lets the governor look at a processor: a task became ready, a tick came, or it became idle.
+    fn govern(&mut self, at: usize, now_ns: u64) {
+        self.note(at, now_ns);
+        let governed = self.governed.as_mut();
+        if let Some((domain, mips)) = governed.and_then(|it| it.choose(at, now_ns)) {
+            self.set_clock(domain, mips);
+        }
+    }
+
+    fn note(&mut self, at: usize, now_ns: u64) {
+        if let Some(governed) = &mut self.governed {
+            let cpu = &self.cpus[at];
+            let is = match (cpu.is_taken, cpu.io_sleepers) {
+                (true, _) => Use::Busy,
+                (false, 0) => Use::Idle,
+                (false, _) => Use::IdleForIo,
+            };
+            governed.note(at, is, now_ns);
+        }
+    }
+
+    /// Returns how often the governor samples, ns; `None` if it does not.
+    pub fn sampling_ns(&self) -> Option<u64> {
+        self.governed.as_ref()?.sampling_ns()
+    }
+
+    /// Lets a governor that samples choose the clocks; `disk_busy_ns` is the disk's busy time so
+    /// far.
+    pub fn sample(&mut self, now_ns: u64, disk_busy_ns: u64) {
+        let governed = self.governed.as_mut();
+        for (domain, mips) in governed.map_or(Vec::new(), |it| it.sample(now_ns, disk_busy_ns)) {
+            self.set_clock(domain, mips);
+        }
+    }
+
+    fn set_clock(&mut self, domain: Range<usize>, mips: f64) {
+        for cpu in &mut self.cpus[domain] {
+            cpu.mips = mips;
+        }
+    }
+}
+
+/// Returns a speed in thousand instructions per second.
+fn kips(mips: f64) -> u64 {
+    to_u64(mips * 1e3)
 }
 
 fn number(at: usize) -> CpuId {

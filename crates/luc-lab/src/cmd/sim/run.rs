@@ -8,11 +8,14 @@ use clap::ValueHint;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use luc_host::plain;
 use luc_model::Totals;
+use luc_power::machine;
+use luc_report::show::number::figure;
 use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
 use luc_sim::journal::kind::{Choice, KINDS};
 use luc_sim::kernel::{self, KERNELS};
 use luc_sim::mount::Mount;
+use luc_sim::processors::governor::GOVERNORS;
 use luc_sim::processors::{MEMORY_PAGE_NS_MAX, Machine, PAST_US_MAX};
 use luc_sim::recorder::Recording;
 use luc_sim::{Setup, SimError, speeds};
@@ -23,6 +26,7 @@ use luc_cli::Context;
 use luc_cli::exit::Failure;
 use luc_cli::verb::Verb;
 use luc_trace::{Entry, Writer};
+use luc_workload::BenchReport;
 
 /// Number of entries of a recording that are written at a time, so that spans and lines of one time
 /// lie together.
@@ -67,6 +71,21 @@ pub struct Args {
     /// Change of speed at a moment, for example 2s=1500; may be repeated
     #[arg(long, value_name = "TIME=MIPS", allow_hyphen_values = true)]
     mips_at: Vec<String>,
+    /// Governor that chooses the clock, among those of --clocks
+    #[arg(long, value_name = "NAME", requires = "clocks", conflicts_with_all = ["mips", "mips_at"],
+        value_parser = governors())]
+    governor: Option<String>,
+    /// Clocks of the governor, as speeds in million instructions per second, or those of a machine
+    /// that --energy knows: 800,1600,3200 or r710
+    #[arg(long, value_name = "MIPS|MACHINE", requires = "governor")]
+    clocks: Option<String>,
+    /// Give each processor a clock of its own, instead of one for all
+    #[arg(long, requires = "governor")]
+    clock_per_processor: bool,
+    /// Print the energy that a model of this machine gives, after changes to its parameters:
+    /// r710, e3-server, sc1425, or r710:idle_w=50:ipc=0.5; may be repeated
+    #[arg(long, value_name = "MACHINE")]
+    energy: Vec<String>,
     /// Kernel whose ext4 and scheduler are simulated
     #[arg(long, value_name = "NAME", default_value = KERNELS[0].name, value_parser = kernels())]
     kernel: String,
@@ -113,6 +132,10 @@ fn journals() -> PossibleValuesParser {
     PossibleValuesParser::new(kinds.map(|kind| PossibleValue::new(kind.name).help(kind.help)))
 }
 
+fn governors() -> PossibleValuesParser {
+    PossibleValuesParser::new(GOVERNORS.map(|it| PossibleValue::new(it.name).help(it.help)))
+}
+
 fn kernels() -> PossibleValuesParser {
     let kernels = KERNELS.iter();
     PossibleValuesParser::new(
@@ -125,6 +148,7 @@ impl Verb for Args {
         let wrong = |error: String| Failure::usage("sim run", error);
         let said = |error: SimError| wrong(error.to_string());
         let setup = self.setup().map_err(wrong)?;
+        let machines = self.machines().map_err(wrong)?;
         let load = luc_sim_loads::load(&self.bench).map_err(said)?;
         let report = if let Some(path) = &self.record {
             let (report, recording) = luc_sim_loads::record(&load, &setup).map_err(said)?;
@@ -133,11 +157,64 @@ impl Verb for Args {
         } else {
             luc_sim_loads::run(&load, &setup).map_err(said)?
         };
-        print(&report, self.json, context)
+        print(&report, self.json, context)?;
+        self.print_energy(&report, &machines, context)
     }
 }
 
 impl Args {
+    fn machines(&self) -> Result<Vec<(&str, machine::Machine)>, String> {
+        let parsed = self.energy.iter().map(|text| {
+            let machine: Result<machine::Machine, _> = text.parse();
+            machine
+                .map(|machine| (text.as_str(), machine))
+                .map_err(|error| format!("--energy: {error}"))
+        });
+        parsed.collect()
+    }
+
+    /// Prints the modelled energy, a line for each machine.
+    fn print_energy(
+        &self,
+        report: &BenchReport,
+        machines: &[(&str, machine::Machine)],
+        context: &mut Context,
+    ) -> Result<(), Failure> {
+        let Some(activity) = &report.activity else {
+            return Ok(());
+        };
+        let seconds = report.elapsed_ns as f64 / 1e9;
+        for (name, machine) in machines {
+            let energy = machine.energy(activity);
+            let joules = energy.total_j();
+            let rate = report.outcome.found().figures().main;
+            let per_joule = rate.map(|rate| rate * seconds / joules);
+            if self.json {
+                let line = serde_json::json!({
+                    "machine": name, "energy": energy, "joules": joules,
+                    "watts": joules / seconds, "ops_per_joule": per_joule,
+                });
+                writeln!(context.out, "{line}")?;
+                continue;
+            }
+            let per_joule =
+                per_joule.map_or_else(String::new, |it| format!(", {} per joule", figure(it)));
+            writeln!(
+                context.out,
+                "  energy, modelled for {name}: {} J, {:.1} W (idle {:.1} W){per_joule}: processors \
+                 {:.1} W, memory {:.1} W, disks {:.1} W, all else {:.1} W",
+                figure(joules),
+                joules / seconds,
+                machine.idle_w(),
+                energy.processors_j / seconds,
+                energy.memory_j / seconds,
+                energy.disks_j / seconds,
+                energy.rest_j / seconds,
+            )?;
+        }
+        Ok(())
+    }
+
     fn setup(&self) -> Result<Setup, String> {
         let luc = if self.luc || self.knobs.are_given() {
             self.knobs.params()?
@@ -177,9 +254,13 @@ impl Args {
                 .ok_or_else(|| lacks("how fast they were: give --mips"))?;
         }
         let machine = speeds::machine(cpus, mips.as_deref().unwrap_or("1000"), &self.mips_at)?;
+        let clocks = self.clocks.as_deref().unwrap_or_default();
+        let governor = self.governor.as_deref();
+        let scaling = governor.map(|it| speeds::scaling(it, clocks, self.clock_per_processor));
         Ok(Machine {
             past_ns: self.past_us.map(|us| us * 1000),
             memory_page_ns: self.memory_page_ns,
+            scaling: scaling.transpose()?,
             ..machine
         })
     }
