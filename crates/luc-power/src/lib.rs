@@ -2,6 +2,8 @@
 //!
 //! - [`activity`]: what the parts of a machine did within a measurement; the simulator knows it.
 //! - [`machine`]: watts of real machines, and the energy of an activity on them.
+//! - [`meter`]: what this machine's counters and meters measured.
 
 pub mod activity;
 pub mod machine;
+pub mod meter;

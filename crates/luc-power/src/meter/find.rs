@@ -1,0 +1,127 @@
+//! Finds the meter of a machine: an external one if given, else counters of its processor packages,
+//! else its batteries.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::battery::Batteries;
+use super::counter::Counters;
+use super::error::MeterError;
+use super::external::{External, Stream};
+use super::reading::Boundary;
+use super::source::Found;
+use super::sysfs::{entries, named};
+
+pub fn find(root: &Path, external: Option<&External>) -> Result<Found, MeterError> {
+    if let Some(external) = external {
+        return Ok(Found {
+            boundary: Boundary::ExternalMeter,
+            source: Box::new(Stream::start(external)?),
+        });
+    }
+    let powercap = root.join("sys/class/powercap");
+    let packages = Zones::of(&powercap).or_else(|| Zones::of_hwmon(&root.join("sys/class/hwmon")));
+    if let Some(packages) = packages {
+        return Ok(Found {
+            boundary: packages.boundary,
+            source: Box::new(Counters::open(packages.counters, Instant::now())?),
+        });
+    }
+    match Batteries::discharging(&root.join("sys/class/power_supply")) {
+        Some(batteries) => Ok(Found {
+            boundary: Boundary::Battery,
+            source: Box::new(batteries?),
+        }),
+        None => Err(MeterError::NoCounters { powercap }),
+    }
+}
+
+/// The counters that together are all packages, none of them twice.
+struct Zones {
+    boundary: Boundary,
+    /// Files of counters, with the file of each one's range.
+    counters: Vec<(PathBuf, Option<PathBuf>)>,
+}
+
+impl Zones {
+    /// Takes the zones of packages, and of DRAM if each package has it. Leaves out `core` and
+    /// `uncore`, which are inside a package, `psys`, which contains all, and the packages that
+    /// `intel-rapl-mmio` shows again. The names are the same on processors of AMD.
+    fn of(powercap: &Path) -> Option<Self> {
+        let mut packages: BTreeMap<String, Package> = BTreeMap::new();
+        let zones = named(powercap, "name");
+        let zones = || {
+            zones.iter().filter_map(|(dir, name)| {
+                let id = dir.file_name()?.to_str()?.strip_prefix("intel-rapl:")?;
+                Some((dir, id, name.as_str()))
+            })
+        };
+        for (dir, id, name) in zones() {
+            let Some(number) = name.strip_prefix("package-") else {
+                continue;
+            };
+            // A package of several dies has a zone for each: package-0-die-1.
+            let number = number.split('-').next().unwrap_or(number);
+            let package = packages.entry(number.to_owned()).or_default();
+            package.own.push(dir.clone());
+            let dram = zones().filter(|(_, inner, name)| {
+                *name == "dram" && inner.rsplit_once(':').is_some_and(|(outer, _)| outer == id)
+            });
+            package.dram.extend(dram.map(|(dir, _, _)| dir.clone()));
+        }
+        if packages.is_empty() {
+            return None;
+        }
+        let count = u32::try_from(packages.len()).unwrap_or(u32::MAX);
+        let with_dram = packages.values().all(|package| !package.dram.is_empty());
+        let boundary = if with_dram {
+            Boundary::PackagesAndDram { packages: count }
+        } else {
+            Boundary::Packages { packages: count }
+        };
+        let zones = packages.into_values().flat_map(|package| {
+            let dram = package.dram.into_iter().filter(|_| with_dram);
+            package.own.into_iter().chain(dram)
+        });
+        let files = |dir: PathBuf| {
+            let range = dir.join("max_energy_range_uj");
+            (dir.join("energy_uj"), Some(range))
+        };
+        Some(Self {
+            boundary,
+            counters: zones.map(files).collect(),
+        })
+    }
+
+    /// Takes the packages ("sockets") of the driver `amd_energy`. Other energy in hwmon is of
+    /// parts that its label does not tell.
+    fn of_hwmon(hwmon: &Path) -> Option<Self> {
+        let mut counters = Vec::new();
+        for device in entries(hwmon) {
+            for label in entries(&device) {
+                let name = label.file_name().and_then(|name| name.to_str());
+                let energy = name.filter(|name| name.starts_with("energy"));
+                let Some(energy) = energy.and_then(|name| name.strip_suffix("_label")) else {
+                    continue;
+                };
+                if fs::read_to_string(&label).is_ok_and(|label| label.starts_with("Esocket")) {
+                    counters.push((device.join(format!("{energy}_input")), None));
+                }
+            }
+        }
+        let packages = u32::try_from(counters.len()).ok()?;
+        (packages > 0).then_some(Self {
+            boundary: Boundary::Packages { packages },
+            counters,
+        })
+    }
+}
+
+/// The zones of one package.
+#[derive(Default)]
+struct Package {
+    own: Vec<PathBuf>,
+    dram: Vec<PathBuf>,
+}

@@ -1,0 +1,33 @@
+//! What every source of energy has, whatever counts it.
+
+use std::time::{Duration, Instant};
+
+use super::reading::Boundary;
+
+/// The reason why the energy so far is unknown.
+pub type Lost = String;
+
+/// Energy that a source counted since it was opened.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Counted {
+    pub joules: f64,
+    /// Times that it moved, or a number that grows faster.
+    pub steps: u64,
+}
+
+/// Something that counts energy.
+pub trait Source: Send {
+    fn count(&mut self, now: Instant) -> Result<Counted, Lost>;
+
+    /// Fewest steps of a reading: an edge may be off by one.
+    fn steps_min(&self) -> u64;
+
+    /// Longest time between two looks.
+    fn period(&self) -> Duration;
+}
+
+/// A source, with what it counts.
+pub struct Found {
+    pub boundary: Boundary,
+    pub source: Box<dyn Source>,
+}
