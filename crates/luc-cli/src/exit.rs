@@ -51,7 +51,7 @@ codes! {
     FiguresMissed = 15 ["campaign"] "a figure missed its bound",
     WorkloadFile = 16 ["bench" "sim"] "the workload file is invalid or cannot be read",
     LabUnavailable = 19
-        ["demo" "run" "torture" "campaign" "reproduce" "fetch" "build" "debug-kernel"]
+        ["demo" "bench" "run" "torture" "campaign" "reproduce" "fetch" "build" "debug-kernel"]
         "QEMU, a package, a mirror or another requirement is missing",
     Lab = 20
         ["demo" "run" "torture" "campaign" "reproduce" "fetch" "build" "debug-kernel" "disks"]

@@ -60,6 +60,14 @@ pub fn load(words: impl IntoIterator<Item: AsRef<str>>) -> Result<Load, SimError
             Words::try_parse_from(&words)
         })
         .map_err(|error| SimError::Arguments(one_line(&error.to_string())))?;
+    let wants_energy = match &words.command {
+        Command::Bench(bench) => bench.wants_energy(),
+        Command::Run(run) => run.options.energy.is_wanted(),
+    };
+    if wants_energy {
+        let why = "the simulator has no meter; leave out --energy";
+        return Err(SimError::Arguments(why.to_owned()));
+    }
     match words.command {
         Command::Bench(bench) => Ok(Load::Bench(bench)),
         Command::Run(run) => file(run),
@@ -231,6 +239,8 @@ mod tests {
         for (text, why) in [
             ("create", "unrecognized subcommand"),
             ("create-fsync --threads many", "invalid value"),
+            ("create-fsync --energy", "leave out --energy"),
+            ("run varmail --energy", "leave out --energy"),
             ("", ""),
         ] {
             let error = load(text.split_whitespace()).unwrap_err().to_string();

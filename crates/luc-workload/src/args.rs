@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use crate::Folder;
+use crate::{EnergyOptions, Folder};
 
 /// Arguments that every workload has: where to run and how to print.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +17,9 @@ pub struct Common {
     #[arg(long)]
     #[serde(skip)]
     pub json: bool,
+    #[command(flatten)]
+    #[serde(skip)]
+    pub energy: EnergyOptions,
 }
 
 /// Parses a number of threads or processes.

@@ -70,7 +70,7 @@ impl<F> Measured<F> {
             found,
             elapsed_ns,
             interrupted: ran.cut_short,
-            observed: ran.observed,
+            observed: ran.observed.clone(),
         }
     }
 }
@@ -89,6 +89,12 @@ pub trait Found {
     /// Returns the number of fsyncs that were measured.
     fn fsyncs(&self) -> u64 {
         self.figures().syncs.map_or(0, |syncs| syncs.count)
+    }
+
+    /// Returns the number of operations that were measured, of which energy is a cost: the fsyncs,
+    /// unless the benchmark counts others.
+    fn ops(&self) -> u64 {
+        self.fsyncs()
     }
 
     /// Tells whether anything was measured; false if it only prepared files.

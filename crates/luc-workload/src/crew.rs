@@ -117,8 +117,10 @@ pub fn run_in<P: Send, T: Send>(
     body: impl Fn(P, Shift<'_>) -> Result<T> + Sync,
 ) -> Result<Ran<T>> {
     allow_open_files(threads as usize)?;
+    let meter = common.energy.start(stop)?;
     let scratch = Scratch::new(&common.dir, common.keep)?;
-    let ran = run(places(&scratch)?, window, &scratch, stop, body)?;
+    let observer = Observer::of(&scratch, meter);
+    let ran = run(places(&scratch)?, window, &scratch, &observer, stop, body)?;
     scratch.remove()?;
     Ok(ran)
 }
@@ -130,11 +132,11 @@ pub fn run<P: Send, T: Send>(
     places: Vec<P>,
     window: Window,
     scratch: &Scratch,
+    observer: &Observer,
     stop: &Stop,
     body: impl Fn(P, Shift<'_>) -> Result<T> + Sync,
 ) -> Result<Ran<T>> {
     let wanted = places.len();
-    let observer = Observer::of(scratch);
     // Opens with the schedule, or without one if the run is cancelled.
     let gate: OnceLock<Option<Schedule>> = OnceLock::new();
     // An error must stop the other threads, but must not look like the user's interrupt.
@@ -206,7 +208,7 @@ pub fn run<P: Send, T: Send>(
         let after = at_end.unwrap_or_else(|| observer.read());
         Ok(Ran {
             results,
-            observed: before.until(after),
+            observed: before.until(&after),
             cut_short: stop.is_set(),
             schedule,
             window,

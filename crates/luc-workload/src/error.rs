@@ -85,6 +85,9 @@ pub enum WorkloadError {
         /// Its exit status, or how its connection ended.
         how: String,
     },
+    /// This machine's energy cannot be measured.
+    #[error(transparent)]
+    Meter(#[from] luc_power::meter::MeterError),
     /// Arguments that make no sense together.
     #[error("{0}")]
     Arguments(String),

@@ -7,9 +7,10 @@ use crate::hardware::{Counters, HardwareCounts};
 use crate::journal::Journal;
 use crate::scratch::Scratch;
 use crate::usage::{Ticks, Usage};
+use luc_power::meter::{Meter, Sample, Spent};
 
 /// The difference of two readings.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Observed {
     /// Commits, if the kernel shows them to this user.
     pub journal: Option<JournalCounts>,
@@ -18,12 +19,17 @@ pub struct Observed {
     /// Time of all processors in programs and in the kernel, nanoseconds, by ticks.
     pub cpu_user_kernel_ns: Option<(u64, u64)>,
     pub hardware: HardwareCounts,
+    /// Energy, if it was asked for.
+    pub energy: Option<Spent>,
 }
 
 impl Observed {
-    /// Adds two measurements.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
+    /// Adds the measurements of one run.
+    pub fn sum(all: Vec<Self>) -> Self {
+        all.into_iter().reduce(Self::and).unwrap_or_default()
+    }
+
+    fn and(self, other: Self) -> Self {
         let journal = self.journal.zip(other.journal);
         let busy_ns = self.cpu_busy_ns.zip(other.cpu_busy_ns);
         let split_ns = self.cpu_user_kernel_ns.zip(other.cpu_user_kernel_ns);
@@ -35,6 +41,7 @@ impl Observed {
             cpu_busy_ns: busy_ns.map(|(a, b)| a + b),
             cpu_user_kernel_ns: split_ns.map(|(a, b)| (a.0 + b.0, a.1 + b.1)),
             hardware: self.hardware.and(other.hardware),
+            energy: self.energy.zip(other.energy).map(|(a, b)| a.and(b)),
         }
     }
 }
@@ -43,21 +50,23 @@ impl Observed {
 pub struct Observer {
     pub journal: Option<Journal>,
     counters: RefCell<Counters>,
+    meter: Option<Meter>,
 }
 
-#[derive(Clone, Copy)]
 pub struct Reading {
     journal: Option<JournalCounts>,
     usage: Option<Usage>,
     ticks: Option<Ticks>,
     hardware: HardwareCounts,
+    energy: Option<Sample>,
 }
 
 impl Observer {
-    pub fn of(scratch: &Scratch) -> Self {
+    pub fn of(scratch: &Scratch, meter: Option<Meter>) -> Self {
         Self {
             journal: Journal::below(scratch.path()),
             counters: RefCell::new(Counters::open()),
+            meter,
         }
     }
 
@@ -67,20 +76,23 @@ impl Observer {
             usage: Usage::read(),
             ticks: Ticks::read(),
             hardware: self.counters.borrow_mut().read(),
+            energy: self.meter.as_ref().map(Meter::sample),
         }
     }
 }
 
 impl Reading {
-    pub fn until(self, later: Self) -> Observed {
+    pub fn until(&self, later: &Self) -> Observed {
         let journal = later.journal.zip(self.journal);
         let usage = later.usage.zip(self.usage);
         let ticks = later.ticks.zip(self.ticks);
+        let energy = later.energy.as_ref().zip(self.energy.as_ref());
         Observed {
             journal: journal.map(|(b, a)| b.since(a)),
             cpu_busy_ns: usage.map(|(b, a)| b.busy_ns_since(a)),
             cpu_user_kernel_ns: ticks.map(|(b, a)| b.since(a)),
             hardware: later.hardware.since(self.hardware),
+            energy: energy.map(|(b, a)| a.until(b)),
         }
     }
 }

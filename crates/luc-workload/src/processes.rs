@@ -102,9 +102,11 @@ pub fn run_in<B: Benchmark, J: Serialize>(
     jobs: impl FnOnce(&Scratch) -> Result<Vec<J>>,
     stop: &Stop,
 ) -> Result<Measured<Vec<Phase>>> {
+    let meter = common.energy.start(stop)?;
     let scratch = Scratch::new(&common.dir, common.keep)?;
     let jobs = jobs(&scratch)?;
-    let (done, observed) = run::<B>(kind, &jobs, phases, &scratch, stop)?;
+    let observer = Observer::of(&scratch, meter);
+    let (done, observed) = run::<B>(kind, &jobs, phases, &scratch, &observer, stop)?;
     scratch.remove()?;
     Ok(Measured {
         elapsed_ns: done.iter().map(Phase::length_ns).sum(),
@@ -119,16 +121,16 @@ fn run<B: Benchmark>(
     jobs: &[impl Serialize],
     phases: usize,
     scratch: &Scratch,
+    observer: &Observer,
     stop: &Stop,
 ) -> Result<(Vec<Phase>, Observed)> {
     let mut company = Company::start::<B>(kind, jobs)?;
-    let observer = Observer::of(scratch);
     company.at_barrier(stop)?;
     if !stop.is_set() {
         scratch.settle()?;
     }
     let mut done = Vec::with_capacity(phases);
-    let mut observed: Option<Observed> = None;
+    let mut observed = Vec::with_capacity(phases);
     while done.len() < phases && !stop.is_set() {
         let workers = company.members.len() as u64;
         let start_ns = now_ns() + gathering_ns(workers);
@@ -137,8 +139,7 @@ fn run<B: Benchmark>(
         let before = observer.read();
         company.at_barrier(stop)?;
         let passed_ns = now_ns();
-        let phase = before.until(observer.read());
-        observed = Some(observed.map_or(phase, |sum| sum.and(phase)));
+        observed.push(before.until(&observer.read()));
         done.push(Phase {
             start_ns,
             passed_ns,
@@ -151,7 +152,7 @@ fn run<B: Benchmark>(
             phase.parts.push(part);
         }
     }
-    Ok((done, observed.unwrap_or_default()))
+    Ok((done, Observed::sum(observed)))
 }
 
 /// Refuses more operations than can be kept.

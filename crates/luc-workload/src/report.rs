@@ -3,6 +3,7 @@
 use std::fmt;
 
 use luc_power::activity::Activity;
+use luc_power::meter::{Energy, Spent};
 use serde::{Deserialize, Serialize};
 
 use crate::benches::{Bench, Outcome};
@@ -52,15 +53,25 @@ pub struct BenchReport {
     /// a real machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<Activity>,
+    /// Energy within the measurement, if it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy: Option<Energy>,
+    /// Measured operations per joule; `None` without a reading.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ops_per_joule: Option<f64>,
 }
 
 impl BenchReport {
     pub fn new(measured: Measured<Outcome>) -> Self {
         let observed = measured.observed;
-        let fsyncs = measured.found.found().fsyncs();
+        let found = measured.found.found();
+        let (fsyncs, ops) = (found.fsyncs(), found.ops());
+        let energy = observed.energy.map(Spent::energy);
+        let reading = energy.as_ref().and_then(Energy::reading);
         let commits = observed.journal.map_or(0, |journal| journal.commits);
         Self {
             schema: SCHEMA.to_owned(),
+            ops_per_joule: reading.map(|reading| ops as f64 / reading.joules),
             outcome: measured.found,
             interrupted: measured.interrupted,
             elapsed_ns: measured.elapsed_ns,
@@ -72,7 +83,12 @@ impl BenchReport {
             cpu_kernel_ns: observed.cpu_user_kernel_ns.map(|(_, kernel)| kernel),
             hardware: observed.hardware.known(),
             activity: None,
+            energy,
         }
+    }
+
+    fn idle_watts(&self) -> Option<f64> {
+        self.energy.as_ref()?.reading()?.idle_watts
     }
 }
 
@@ -132,6 +148,16 @@ impl fmt::Display for BenchReport {
                     lines.line(what, count)?;
                 }
             }
+        }
+        if let Some(energy) = &self.energy {
+            lines.line("energy", energy)?;
+        }
+        if let Some(ops) = self.ops_per_joule {
+            lines.line("operations per joule", format!("{ops:.3}"))?;
+        }
+        if let Some(idle_watts) = self.idle_watts() {
+            let idle = format!("{idle_watts:.2} W before the load; not subtracted");
+            lines.line("idle power", idle)?;
         }
         let cut = if self.interrupted {
             ", interrupted: the figures cover the part that was done"

@@ -128,8 +128,9 @@ impl Benchmark for FsyncCost {
 
     fn run(&self, stop: &Stop) -> Result<Measured<Self::Found>> {
         allow_descriptors(1, u64::from(self.buffers) + 1)?;
+        let meter = self.common.energy.start(stop)?;
         let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
-        let observer = Observer::of(&scratch);
+        let observer = Observer::of(&scratch, meter);
         let journal = observer.journal.as_ref();
         let watched = journal.and_then(Watched::new);
         let loops = Loops {
@@ -157,7 +158,7 @@ impl Benchmark for FsyncCost {
             found,
             elapsed_ns,
             interrupted: stop.is_set(),
-            observed: before.until(after),
+            observed: before.until(&after),
         })
     }
 }

@@ -232,6 +232,10 @@ impl Found for IozoneResult {
             ..Figures::rate(self.children_bytes_per_s, &self.fsync)
         }
     }
+
+    fn ops(&self) -> u64 {
+        self.write.count
+    }
 }
 
 impl IozoneResult {

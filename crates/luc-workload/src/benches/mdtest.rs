@@ -184,6 +184,10 @@ impl Found for MdtestResult {
             ..Figures::rate(0.0, &self.fsync)
         }
     }
+
+    fn ops(&self) -> u64 {
+        self.phases.iter().map(|phase| phase.ops).sum()
+    }
 }
 
 /// Returns the number of directories of a tree, its root included.

@@ -179,4 +179,8 @@ impl Found for MetaratesResult {
     fn figures(&self) -> Figures<'_> {
         Figures::rate(self.file_creation_rate_per_s, &self.fsync)
     }
+
+    fn ops(&self) -> u64 {
+        self.phases.iter().map(|phase| phase.ops).sum()
+    }
 }

@@ -75,10 +75,20 @@ macro_rules! benches {
                 }
             }
 
+            /// Tells whether the user asked for energy.
+            pub fn wants_energy(&self) -> bool {
+                match self {
+                    $(Self::$args(args) => args.common.energy.is_wanted(),)+
+                    Self::Worker => false,
+                }
+            }
+
             /// Returns how long it takes; `None` if that is known only when it is over.
             pub fn length(&self) -> Option<Duration> {
                 match self {
-                    $(Self::$args(args) => args.length(),)+
+                    $(Self::$args(args) => {
+                        args.length().map(|length| args.common.energy.rest() + length)
+                    })+
                     Self::Worker => None,
                 }
             }

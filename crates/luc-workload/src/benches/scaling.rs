@@ -17,7 +17,7 @@ use crate::clock::now_ns;
 use crate::crew::{self, Shift, Window};
 use crate::dir::{Dir, Name};
 use crate::marks::{Mark, mark};
-use crate::observer::Observer;
+use crate::observer::{Observed, Observer};
 use crate::rates::per_second;
 use crate::scratch::{Scratch, allow_descriptors};
 use crate::text::Lines;
@@ -97,20 +97,21 @@ impl Benchmark for Scaling {
         let counts = thread_counts(&self.threads, cpus.len())?;
         let most = counts.iter().copied().max().unwrap_or(1);
         allow_descriptors(most as usize, u64::from(most) + 1)?;
+        let meter = self.common.energy.start(stop)?;
         let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
         let dir = scratch.subdir("files")?;
-        let observer = Observer::of(&scratch);
-        let before = observer.read();
-        let (mut steps, mut elapsed_ns) = (Vec::with_capacity(counts.len()), 0);
+        let observer = Observer::of(&scratch, meter);
+        let (mut steps, mut observed, mut elapsed_ns) = (Vec::new(), Vec::new(), 0);
         for threads in counts {
-            let (step, step_ns) = step(self, &cpus[..threads as usize], (&scratch, &dir), stop)?;
-            elapsed_ns += step_ns;
-            steps.push(step);
+            let cpus = &cpus[..threads as usize];
+            let measured = step(self, cpus, (&scratch, &dir), &observer, stop)?;
+            elapsed_ns += measured.elapsed_ns;
+            observed.push(measured.observed);
+            steps.push(measured.found);
             if stop.is_set() {
                 break;
             }
         }
-        let observed = before.until(observer.read());
         drop(dir);
         scratch.remove()?;
         compare(&mut steps);
@@ -121,7 +122,7 @@ impl Benchmark for Scaling {
             },
             elapsed_ns,
             interrupted: stop.is_set(),
-            observed,
+            observed: Observed::sum(observed),
         })
     }
 }
@@ -187,13 +188,14 @@ fn thread_counts(asked: &[u32], cpus: usize) -> Result<Vec<u32>> {
     Ok(counts)
 }
 
-/// Runs a thread on each of these processors. Also returns the length of the measurement, ns.
+/// Runs a thread on each of these processors.
 fn step(
     args: &Scaling,
     cpus: &[usize],
     (scratch, dir): (&Scratch, &Dir),
+    observer: &Observer,
     stop: &Stop,
-) -> Result<(ScalingStep, u64)> {
+) -> Result<Measured<ScalingStep>> {
     let mut places = Vec::with_capacity(cpus.len());
     for (&cpu, number) in cpus.iter().zip(0..) {
         let mut name = Name::new();
@@ -215,10 +217,11 @@ fn step(
         place.calls(name.set(place.number), shift, args.ops)
     };
     // The crew syncs the file system before the common start, so all files are committed.
-    let ran = crew::run(places, window, scratch, stop, body)?;
+    let ran = crew::run(places, window, scratch, observer, stop, body)?;
     mark(Mark::Group);
     let elapsed_ns = ran.elapsed_ns(|thread| thread.ended_ns);
-    Ok((ScalingStep::of(&ran.results, elapsed_ns), elapsed_ns))
+    let step = ScalingStep::of(&ran.results, elapsed_ns);
+    Ok(Measured::by(&ran, elapsed_ns, step))
 }
 
 fn pin(cpu: usize) -> Result<()> {

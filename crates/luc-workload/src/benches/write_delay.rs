@@ -163,6 +163,10 @@ impl Found for WriteDelayResult {
             ..Figures::rate(self.writes_per_s, &self.fsync)
         }
     }
+
+    fn ops(&self) -> u64 {
+        self.writes
+    }
 }
 
 fn places(args: &WriteDelay, scratch: &Scratch) -> Result<Vec<Place>> {

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use crate::Folder;
+use crate::{EnergyOptions, Folder};
 
 /// The requests that `aiowait` waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -57,4 +57,6 @@ pub struct WmlOptions {
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub energy: EnergyOptions,
 }

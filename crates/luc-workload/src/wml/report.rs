@@ -232,6 +232,10 @@ impl Found for WmlResult {
         self.fsync.count + self.dsync.count
     }
 
+    fn ops(&self) -> u64 {
+        self.ops
+    }
+
     fn is_measured(&self) -> bool {
         !self.flowops.is_empty()
     }

@@ -19,7 +19,7 @@ use crate::benchmark::Measured;
 use crate::clock::{NS_PER_S, now_ns, sleep_until};
 use crate::crew::{self, Shift, Window};
 use crate::dir::Dir;
-use crate::observer::Observed;
+use crate::observer::{Observed, Observer};
 use crate::scratch::{Scratch, allow_descriptors};
 use crate::{Result, Stop, WorkloadError};
 use luc_base::Recorder;
@@ -50,6 +50,11 @@ pub fn run(
     let open = jobs().map(|job| descriptors(job.place.thread(plan))).sum();
     allow_descriptors(jobs().len(), open)?;
 
+    let rest = options.energy.rest();
+    if !rest.is_zero() {
+        say("measuring idle power", Some(rest));
+    }
+    let meter = options.energy.start(stop)?;
     let mut scratch = Scratch::new(&options.dir, options.keep)?;
     if !options.settle {
         scratch.leave_unsettled();
@@ -104,7 +109,8 @@ pub fn run(
         let own = Own::new(plan, &job);
         (job, own)
     });
-    let ran = crew::run(jobs.collect(), window, &scratch, stop, body);
+    let observer = Observer::of(&scratch, meter);
+    let ran = crew::run(jobs.collect(), window, &scratch, &observer, stop, body);
     // After an error, too: nothing may still be writing when the files are removed.
     let written: Vec<Recorder> = host.pools.iter().flatten().map(Pool::end).collect();
     let mut ran = ran?;

@@ -4,11 +4,11 @@ mod check;
 mod chosen;
 mod run;
 
-use luc_workload::{Bench, BenchReport};
+use luc_workload::{Bench, BenchReport, WorkloadError};
 
 use crate::failure;
 use luc_cli::Context;
-use luc_cli::exit::Failure;
+use luc_cli::exit::{Code, Failure};
 use luc_cli::progress::Bar;
 use luc_cli::verb::{Interrupt, Verb};
 
@@ -49,8 +49,17 @@ fn workload(bench: &Bench, context: &mut Context) -> Result<(), Failure> {
     let bar = shown.then(|| Bar::wait_or_work(bench.name(), bench.length()));
     let report = bench.run(&context.stop);
     drop(bar);
-    let report = report.map_err(|error| failure::workload(bench.name(), error))?;
+    let report = report.map_err(|error| failed(bench.name(), &error))?;
     print(&report, bench.json(), context)
+}
+
+fn failed(name: &str, error: &WorkloadError) -> Failure {
+    match error {
+        WorkloadError::Meter(_) => {
+            Failure::coded(Code::LabUnavailable, format_args!("{name}: {error}"))
+        }
+        _ => failure::workload(name, error),
+    }
 }
 
 pub fn print(report: &BenchReport, json: bool, context: &mut Context) -> Result<(), Failure> {

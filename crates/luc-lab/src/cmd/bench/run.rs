@@ -3,7 +3,6 @@
 use luc_workload::wml::{self, Chosen, WmlOptions};
 
 use super::chosen::{overrides, planned, refused};
-use crate::failure;
 use luc_cli::Context;
 use luc_cli::exit::Failure;
 use luc_cli::progress::Bar;
@@ -47,7 +46,7 @@ impl Verb for Args {
             &mut |text, length| bar = Some(Bar::wait_or_work(text, length)),
         );
         drop(bar);
-        let report = report.map_err(|error| failure::workload(script.source_name(), error))?;
+        let report = report.map_err(|error| super::failed(script.source_name(), &error))?;
         super::print(&report.into(), self.options.json, context)
     }
 
