@@ -155,6 +155,24 @@ pub const ALL: &[Measure] = &[
         form: number::whole,
     },
     Measure {
+        name: "joules",
+        help: "energy within the measurement, with `--energy`; the report names its boundary",
+        of: |arm, _| energy(arm).map(|(joules, _)| joules),
+        form: number::figure,
+    },
+    Measure {
+        name: "watts",
+        help: "mean power within the measurement, idle power included",
+        of: |arm, _| energy(arm).map(|(_, watts)| watts),
+        form: number::figure,
+    },
+    Measure {
+        name: "ops_per_joule",
+        help: "measured operations per joule",
+        of: |arm, _| Some(arm.report.outcome.found().ops() as f64 / energy(arm)?.0),
+        form: number::figure,
+    },
+    Measure {
         name: "foretold_gain",
         help: "the gain in the main figure that `luc trace model` predicts for LUC",
         of: |arm, _| {
@@ -202,6 +220,12 @@ pub const ALL: &[Measure] = &[
         form: number::whole,
     },
 ];
+
+/// Joules and watts, wherever they come from.
+fn energy(arm: &ArmResult) -> Option<(f64, f64)> {
+    let reading = arm.report.energy.as_ref()?.reading()?;
+    Some((reading.joules, reading.watts))
+}
 
 /// A number from the table of `luc trace summary`, for the only file system.
 fn recorded(arm: &ArmResult, field: &str) -> Option<f64> {
@@ -345,4 +369,50 @@ pub fn of(name: &str, arm: &ArmResult, cell: &Cell) -> Option<f64> {
 /// Returns the function that formats a measure's values.
 pub fn form(name: &str) -> fn(f64) -> String {
     find(name).map_or(number::figure as fn(f64) -> String, |measure| measure.form)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::of;
+    use crate::arms::builtin;
+    use crate::cell::{Cell, NamedArm};
+    use crate::places::sim::Sim;
+
+    #[test]
+    fn energy_is_a_number_only_with_a_reading() {
+        let machine = [("vcpus", "1"), ("mips", "1000"), ("disk", "4ms:1")];
+        let stock = NamedArm {
+            name: "stock".to_owned(),
+            arm: builtin()["stock"].clone(),
+        };
+        let cell = Cell {
+            place: "sim".to_owned(),
+            machine: BTreeMap::from(machine.map(|(k, v)| (k.to_owned(), v.to_owned()))),
+            bench: "write-delay --seconds 0.5 {dir}".to_owned(),
+            arms: vec![stock],
+            repeat: 1,
+            seed: 1,
+        };
+        let mut arm = Sim.simulate(&cell).unwrap().remove(0);
+        let ops = of("report:/writes", &arm, &cell).unwrap();
+        let reading = json!({
+            "boundary": { "of": "packages_and_dram", "packages": 2 },
+            "joules": 8.0, "elapsed_ns": 500_000_000, "watts": 16.0, "idle_watts": null,
+        });
+        for (energy, joules) in [
+            (None, None),
+            (Some(json!({ "unknown": "the meter ended" })), None),
+            (Some(reading), Some(8.0)),
+        ] {
+            arm.report.energy = energy.map(|energy| serde_json::from_value(energy).unwrap());
+            assert_eq!(of("joules", &arm, &cell), joules);
+            assert_eq!(of("watts", &arm, &cell), joules.map(|joules| joules / 0.5));
+            let per_joule = joules.map(|joules| ops / joules);
+            assert_eq!(of("ops_per_joule", &arm, &cell), per_joule);
+        }
+    }
 }
