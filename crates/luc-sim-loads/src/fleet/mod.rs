@@ -12,6 +12,7 @@ pub mod table;
 
 use luc_base::Stop;
 use luc_control::Params;
+use luc_power::machine;
 use rayon::prelude::*;
 use serde_json::json;
 
@@ -44,6 +45,8 @@ pub struct Arguments {
     pub phases: u32,
     /// Files that each rank writes in a phase.
     pub files: u32,
+    /// The machine whose energy the nodes take, with its name; `None` for no energy.
+    pub energy: Option<(String, machine::Machine)>,
 }
 
 /// A fleet with valid arguments.
@@ -166,6 +169,7 @@ impl Fleet {
             "phases": it.phases,
             "files": it.files,
             "knobs": it.luc.values(),
+            "energy": it.energy.as_ref().map(|(name, _)| name),
             "table": it.table,
         })
     }
@@ -241,7 +245,12 @@ impl Fleet {
                 verdict = Verdict::of(state.trial_winner);
             }
             let found = report.outcome.found();
+            let energy = self.arguments.energy.as_ref().zip(report.activity.as_ref());
+            let watts = energy.map(|((_, machine), activity)| {
+                machine.energy(activity).total_j() * 1e9 / activity.elapsed_ns as f64
+            });
             Figures {
+                watts,
                 per_s: found.figures().main.unwrap_or(0.0),
                 fsyncs: found.fsyncs(),
                 commits: report.journal.map_or(0, |journal| journal.commits),
@@ -306,6 +315,7 @@ mod tests {
             group_nodes: vec![2, 5],
             phases: 3,
             files: 1,
+            energy: Some(("r710".to_owned(), "r710".parse().unwrap())),
         };
         change(&mut arguments);
         Fleet::new(arguments).unwrap()
@@ -346,6 +356,13 @@ mod tests {
         let summary = Summary::of(&fleet, &all);
         assert_eq!((summary.nodes, summary.gains.unwrap().nodes), (24, 24));
         assert_eq!(summary.groups as usize, fleet.groups().len());
+        let energy = summary.energy.unwrap();
+        assert_eq!((energy.nodes, energy.machine.as_str()), (24, "r710"));
+        assert!(
+            energy.stock_watts > 85.0 && energy.luc_watts < 200.0,
+            "{energy:?}"
+        );
+        assert!((-0.1..0.9).contains(&energy.saved_share), "{energy:?}");
         let guarded = summary.guard.iter().filter_map(|row| row.gains);
         assert_eq!(guarded.map(|gains| gains.nodes).sum::<u32>(), 24);
     }

@@ -26,6 +26,9 @@ pub struct Figures {
     pub per_s: f64,
     pub fsyncs: u64,
     pub commits: u64,
+    /// Modelled power of the node; `None` if nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watts: Option<f64>,
 }
 
 impl NodeRecord {
@@ -126,6 +129,7 @@ mod tests {
             per_s,
             fsyncs: 7,
             commits: 3,
+            watts: None,
         };
         Record::Node(NodeRecord {
             node,

@@ -31,6 +31,21 @@ pub struct Summary {
     /// LUC/stock by the last verdict of the trial.
     pub guard: Vec<GuardRow>,
     pub barriers: Vec<BarrierRow>,
+    /// Modelled energy; `None` if nobody asked.
+    pub energy: Option<FleetEnergy>,
+}
+
+/// Modelled energy of all nodes that did something on stock and with LUC.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FleetEnergy {
+    pub machine: String,
+    pub nodes: u32,
+    /// Mean power of a node.
+    pub stock_watts: f64,
+    pub luc_watts: f64,
+    /// Share of stock's energy that the same operations do not take with LUC, on as many nodes
+    /// fewer: each node does all it can.
+    pub saved_share: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -142,6 +157,7 @@ impl Summary {
             disks: table.disks.iter().map(|disk| disk.spec.clone()).collect(),
             guard: guard.collect(),
             barriers: barriers(fleet, records),
+            energy: energy(fleet, &nodes),
             gains: all.gains(),
         }
     }
@@ -155,6 +171,28 @@ fn worst(fleet: &Fleet, nodes: &[&NodeRecord]) -> Option<Worst> {
         node,
         gain,
         command: fleet.table().command(&drawn),
+    })
+}
+
+fn energy(fleet: &Fleet, nodes: &[&NodeRecord]) -> Option<FleetEnergy> {
+    let (machine, _) = fleet.arguments.energy.as_ref()?;
+    let (mut count, mut stock, mut luc, mut same_work) = (0, 0.0, 0.0, 0.0);
+    for node in nodes {
+        let Some(((stock_w, luc_w), gain)) = node.stock.watts.zip(node.luc.watts).zip(node.gain())
+        else {
+            continue;
+        };
+        count += 1;
+        stock += stock_w;
+        luc += luc_w;
+        same_work += luc_w / gain;
+    }
+    (count > 0).then(|| FleetEnergy {
+        machine: machine.clone(),
+        nodes: count,
+        stock_watts: stock / f64::from(count),
+        luc_watts: luc / f64::from(count),
+        saved_share: 1.0 - same_work / stock,
     })
 }
 

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use clap::ValueHint;
 use luc_campaign::places::sim::SOURCES;
+use luc_power::machine::Machine;
 use luc_sim_loads::fleet::record::Record;
 use luc_sim_loads::fleet::summary::Summary;
 use luc_sim_loads::fleet::table::{self, Table};
@@ -36,6 +37,7 @@ const PHASES_MAX: u64 = 20_000_000;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab sim fleet --nodes 500\n\
+    \x20 luc-lab sim fleet --nodes 1000 --energy e3-server\n\
     \x20 luc-lab sim fleet --out fleet.jsonl --json\n\
     \x20 luc-lab sim fleet --table mine.toml --group 64 --phases 1000 --policy static")]
 pub struct Args {
@@ -60,6 +62,10 @@ pub struct Args {
     /// Files that each rank writes per phase
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     files: u32,
+    /// Print the energy that the nodes take, modelled as if each were this machine: r710,
+    /// e3-server, or r710:idle_w=50
+    #[arg(long, value_name = "MACHINE")]
+    energy: Option<String>,
     #[command(flatten)]
     knobs: Knobs,
     /// Machines to simulate at the same time [default: as many as processors]
@@ -139,7 +145,14 @@ impl Args {
         let mut group_nodes = self.group.clone();
         group_nodes.sort_unstable();
         group_nodes.dedup();
+        let energy = self.energy.as_ref().map(|name| {
+            let machine: Result<Machine, _> = name.parse();
+            machine
+                .map(|machine| (name.clone(), machine))
+                .map_err(|error| format!("--energy: {error}"))
+        });
         let fleet = Fleet::new(Arguments {
+            energy: energy.transpose()?,
             table: table?,
             nodes: self.nodes,
             seed: self.seed,

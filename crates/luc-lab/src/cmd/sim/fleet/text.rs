@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use luc_sim_loads::fleet::record::Verdict;
-use luc_sim_loads::fleet::summary::{BELOW, Gains, PhaseTimes, Summary};
+use luc_sim_loads::fleet::summary::{BELOW, FleetEnergy, Gains, PhaseTimes, Summary};
 
 use luc_cli::units::{UNKNOWN, count, counted, duration, known, list, percent, share, table};
 
@@ -11,6 +11,9 @@ const COLUMNS: usize = 100;
 
 pub fn tell(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     gains(summary, out)?;
+    if let Some(it) = &summary.energy {
+        energy(it, out)?;
+    }
     loads(summary, out)?;
     barriers(summary, out)
 }
@@ -21,6 +24,29 @@ fn so_far(done: u32, all: u32, one: &str, many: &str) -> String {
         return counted(all, one, many);
     }
     format!("{} of {}", count(done), counted(all, one, many))
+}
+
+/// Hours of a year, over watts of a kilowatt.
+const KWH_PER_W_YEAR: f64 = 8.766;
+
+fn energy(it: &FleetEnergy, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "Energy, modelled for {}: {:.1} W a node on stock, {:.1} W with LUC",
+        it.machine, it.stock_watts, it.luc_watts
+    )?;
+    let kwh = it.saved_share * it.stock_watts * 1000.0 * KWH_PER_W_YEAR;
+    let (than, nodes) = match it.saved_share {
+        share if share < 0.0 => ("more", "more"),
+        _ => ("less", "fewer"),
+    };
+    writeln!(
+        out,
+        "  The same operations take {} {than} energy, on as many nodes {nodes}: {} kWh a year for \
+         1000 nodes",
+        percent(it.saved_share.abs()),
+        count(luc_cli::units::rounded(kwh.abs()))
+    )
 }
 
 fn gains(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
