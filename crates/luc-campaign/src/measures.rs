@@ -295,21 +295,21 @@ fn per_second(arm: &ArmResult, count: f64) -> Option<f64> {
 /// the command after it, and names of LUC's counters.
 const PATHS: [&str; 3] = ["report:/", "after:/", "counter:"];
 
-/// A number from the energy that a model of a machine gives.
-type Modelled = fn(&ArmResult, &Energy) -> Option<f64>;
+/// A number from the energy that a model of a machine gives, and the seconds that it took.
+type Modelled = fn(&ArmResult, &Energy, f64) -> Option<f64>;
 
-/// Measures that take a machine of the model behind a colon: `ops_per_joule:r710:idle_w=50`.
+/// Measures that take a machine of the model behind a colon: `model_joules:r710:idle_w=50`.
 const MODELLED: [(&str, Modelled); 4] = [
-    ("model_joules", |_, energy| Some(energy.total_j())),
-    ("model_watts", |arm, energy| {
-        per_second(arm, energy.total_j())
+    ("model_joules", |_, energy, _| Some(energy.total_j())),
+    ("model_watts", |_, energy, seconds| {
+        Some(energy.total_j() / seconds)
     }),
-    ("model_processor_watts", |arm, energy| {
-        per_second(arm, energy.processors_j)
+    ("model_processor_watts", |_, energy, seconds| {
+        Some(energy.processors_j / seconds)
     }),
-    ("model_ops_per_joule", |arm, energy| {
+    ("model_ops_per_joule", |arm, energy, seconds| {
         let rate = arm.report.outcome.found().figures().main?;
-        Some(rate / per_second(arm, energy.total_j()).filter(|watts| *watts > 0.0)?)
+        Some(rate * seconds / energy.total_j())
     }),
 ];
 
@@ -353,7 +353,13 @@ pub fn of(name: &str, arm: &ArmResult, cell: &Cell) -> Option<f64> {
         return (measure.of)(arm, cell);
     }
     if let Some((of, machine)) = modelled(name) {
-        return of(arm, &machine.ok()?.energy(arm.report.activity.as_ref()?));
+        let activity = arm
+            .report
+            .activity
+            .as_ref()
+            .filter(|it| it.elapsed_ns > 0)?;
+        let seconds = activity.elapsed_ns as f64 / 1e9;
+        return of(arm, &machine.ok()?.energy(activity), seconds);
     }
     let at = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_f64);
     if let Some(pointer) = name.strip_prefix("report:") {

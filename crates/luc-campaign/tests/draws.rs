@@ -240,6 +240,69 @@ fn a_percentile_counts_points() {
     assert!((at("mean") - (log10 / 10.0).exp()).abs() < 1e-9);
 }
 
+/// LUC makes 400 with any number of processors, stock 100 for each of up to 8.
+#[test]
+fn a_figure_is_relative_to_the_best_point_of_another_arm() {
+    let text = LARGE.replace(
+        "arm = \"luc\", to = \"stock\", measure = \"rate\", points",
+        "arm = \"luc\", measure = \"rate\", relative_to = { vcpus = \"best\" }, \
+         relative_to_arm = \"stock\", points",
+    );
+    assert_ne!(text, LARGE);
+    let campaign = campaigns::parse("large.toml", &text).expect("it is sound");
+    let campaign = draw(u32::MAX).of(campaign).expect("a part");
+    let formula = Formula {
+        rate: Some(|cell, arm| match arm {
+            "luc" => 400.0,
+            _ => 100.0 * cell.machine["vcpus"].parse::<f64>().unwrap(),
+        }),
+        ..Formula::default()
+    };
+    let (store, _dir) = measured(&formula, &campaign);
+    let results = store.read().expect("readable");
+    let sheet = &sheets::of(&Shown::new(&campaign, &results, None))[1];
+    assert_eq!(sheet.rows.len(), 4);
+    for row in &sheet.rows {
+        let values: Vec<f64> = row.iter().filter_map(|cell| cell.parse().ok()).collect();
+        assert!(
+            values
+                .iter()
+                .filter(|value| (**value - 0.5).abs() < 1e-9)
+                .count()
+                >= 3,
+            "{row:?}"
+        );
+    }
+}
+
+#[test]
+fn a_factor_without_a_use_is_not_in_the_cell() {
+    let plain = cells(&large(&draw(u32::MAX)));
+    assert!(
+        plain
+            .iter()
+            .all(|cell| !cell.machine.contains_key("governor"))
+    );
+    let governed = LARGE.replacen(
+        "threads = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]",
+        "threads = 1\ngovernor = [\"none\", \"schedutil\"]\nclocks = \"r710\"",
+        1,
+    );
+    let why = campaigns::parse("large.toml", &governed).expect_err("no governor, but clocks");
+    assert!(
+        why.to_string().contains("clocks are for a governor"),
+        "{why}"
+    );
+    let governed = governed.replace("\"none\", ", "");
+    let campaign = campaigns::parse("large.toml", &governed).expect("it is sound");
+    let cells = cells(&draw(u32::MAX).of(campaign).expect("a part"));
+    assert!(
+        cells
+            .iter()
+            .all(|cell| cell.machine["governor"] == "schedutil")
+    );
+}
+
 #[test]
 fn cells_that_fail_are_told_by_their_reason() {
     let campaign = large(&Part::default());
@@ -304,6 +367,16 @@ fn mistakes_are_told() {
             "to_best_of = [\"stock\", \"age\"]",
             "to_best_of = [\"age\"], to = \"stock\"",
             "only one of to, to_best_of and minus",
+        ),
+        (
+            "to_best_of = [\"stock\", \"age\"]",
+            "relative_to_arm = \"stock\"",
+            "relative_to_arm needs relative_to",
+        ),
+        (
+            "to_best_of = [\"stock\", \"age\"], measure = \"rate\"",
+            "measure = \"model_watts:cray\"",
+            "measure model_watts:cray: no machine cray; the model has",
         ),
     ] {
         let text = LARGE.replacen(from, to, 1);

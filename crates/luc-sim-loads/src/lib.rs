@@ -155,6 +155,8 @@ fn simulate(
     let (from_ns, until_ns) = (node.measured.from_ns, node.measured.until_ns);
     node.run(from_ns);
     let before = node.activity();
+    node.run_programs(until_ns);
+    let activity = node.activity().since(&before);
     node.run(until_ns);
     let Choice { kind, mib } = setup.journal;
     if node.is_log_full {
@@ -163,7 +165,6 @@ fn simulate(
             mib,
         });
     }
-    let activity = node.activity().since(&before);
     let commits = node.measured.commits;
     let found = outcome(&node.measured)?;
     let observed = Observed {

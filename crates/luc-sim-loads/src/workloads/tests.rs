@@ -54,6 +54,15 @@ proptest! {
         one.mount.unwritten = !ordered;
         let found = report(LOADS[at], &one);
         prop_assert_eq!(&found, &report(LOADS[at], &one));
+        let activity = found.activity.as_ref().unwrap();
+        prop_assert_eq!(activity.processors.len(), usize::from(cpus));
+        // Bursts count whole periods, although the last one ends earlier for the machine.
+        prop_assert!(activity.elapsed_ns * 2 >= found.elapsed_ns, "{:?}", activity);
+        prop_assert!(activity.elapsed_ns < 600_000_000_000, "{:?}", activity);
+        for processor in &activity.processors {
+            prop_assert!(processor.busy_ns() <= activity.elapsed_ns + 50_000_000, "{:?}", activity);
+        }
+        prop_assert!(activity.disks.busy_ns <= activity.elapsed_ns);
         let elapsed_s = found.elapsed_ns as f64 / 1e9;
         let commits = found.journal.unwrap().commits as f64;
         // A commit writes its log, then its record.

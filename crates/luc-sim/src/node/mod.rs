@@ -405,6 +405,11 @@ impl Node {
         while self.step(end_ns) {}
     }
 
+    /// Runs until `end_ns`, or until all programs have ended.
+    pub fn run_programs(&mut self, end_ns: u64) {
+        while self.programs_left > 0 && self.step(end_ns) {}
+    }
+
     /// Handles the next event; false if the log is full, or if no event is due before `end_ns`, to
     /// which the time then advances.
     pub fn step(&mut self, end_ns: u64) -> bool {

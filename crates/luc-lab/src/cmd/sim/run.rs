@@ -183,7 +183,7 @@ impl Args {
         let Some(activity) = &report.activity else {
             return Ok(());
         };
-        let seconds = report.elapsed_ns as f64 / 1e9;
+        let seconds = activity.elapsed_ns as f64 / 1e9;
         for (name, machine) in machines {
             let energy = machine.energy(activity);
             let joules = energy.total_j();
