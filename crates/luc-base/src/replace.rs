@@ -1,6 +1,6 @@
 //! Replaces a file's content in one step.
 
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io::{Result, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -14,11 +14,21 @@ use std::path::Path;
 /// # Errors
 /// Those of the file system.
 pub fn replace_file(path: &Path, content: &[u8]) -> Result<()> {
+    replace(path, content, |_| Ok(()))
+}
+
+/// As [`replace_file`], and syncs the new content before readers see it.
+pub fn replace_file_durably(path: &Path, content: &[u8]) -> Result<()> {
+    replace(path, content, File::sync_all)
+}
+
+fn replace(path: &Path, content: &[u8], sync: fn(&File) -> Result<()>) -> Result<()> {
     // Temporary files are private by default; these are ordinary ones.
     let mut beside = tempfile::Builder::new()
         .permissions(Permissions::from_mode(0o644))
         .tempfile_in(path.parent().unwrap_or(Path::new("/")))?;
     beside.write_all(content)?;
+    sync(beside.as_file())?;
     beside.persist(path)?;
     Ok(())
 }

@@ -33,6 +33,15 @@ pub fn three(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// Three significant digits, or all of a larger number: `812`, `12,345`.
+pub fn rate(value: f64) -> String {
+    if value.abs() < 999.5 {
+        return three(value);
+    }
+    #[allow(clippy::cast_possible_truncation)] // a cast of a float saturates
+    count(value.round() as i64)
+}
+
 /// A share as `27.8%`.
 pub fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
@@ -114,6 +123,19 @@ mod tests {
         assert_eq!(time(7.25), "7.25 ns");
         assert_eq!(time(999_499.0), "999 us");
         assert_eq!(time(8_096_000.0), "8.10 ms");
+    }
+
+    #[test]
+    fn rates_keep_their_thousands() {
+        let shown = [
+            (0.0, "0.00"),
+            (99.96, "100"),
+            (999.4, "999"),
+            (-12_345.6, "-12,346"),
+        ];
+        for (value, text) in shown {
+            assert_eq!(rate(value), text, "{value}");
+        }
     }
 
     #[test]

@@ -9,12 +9,11 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::{Cell, Versions};
@@ -118,17 +117,18 @@ impl Store {
         let file = File::create(&path).map_err(CampaignError::file("make", &path))?;
         let asked = Instant::now();
         loop {
-            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            match file.try_lock() {
                 Ok(()) => return Ok(file),
-                Err(rustix::io::Errno::WOULDBLOCK) if asked.elapsed() < LEFT_BEHIND => {
+                Err(TryLockError::WouldBlock) if asked.elapsed() < LEFT_BEHIND => {
                     std::thread::sleep(Duration::from_millis(50));
                 }
-                Err(rustix::io::Errno::WOULDBLOCK) => {
-                    return Err(CampaignError::Busy {
-                        path: self.dir.clone(),
-                    });
+                Err(TryLockError::WouldBlock) => {
+                    let path = self.dir.clone();
+                    return Err(CampaignError::Busy { path });
                 }
-                Err(error) => return Err(CampaignError::file("lock", &path)(error.into())),
+                Err(TryLockError::Error(error)) => {
+                    return Err(CampaignError::file("lock", &path)(error));
+                }
             }
         }
     }
@@ -175,18 +175,9 @@ impl Store {
             host: host(),
         };
         write(&self.cell_path(&hash), &json(&result))?;
-        for path in [
-            self.failed_path(&hash),
-            self.failed_path(&hash).with_extension("log"),
-        ] {
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(CampaignError::file("remove", &path)(error));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        let failed = self.failed_path(&hash);
+        remove(&failed)?;
+        remove(&failed.with_extension("log"))
     }
 
     /// Records why a cell has no result, with a log if there is one.
@@ -293,20 +284,19 @@ fn files(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Writes a temporary file and renames it: a reader never sees half a file, and a full disk leaves
-/// none.
+/// Replaces a file, durably: a reader never sees half a file, and a full disk leaves none.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let dir = path.parent().unwrap_or(Path::new("."));
-    let written = tempfile::NamedTempFile::new_in(dir).and_then(|mut file| {
-        io::Write::write_all(&mut file, bytes)?;
-        file.as_file().sync_all()?;
-        // Readable by others, as files usually are.
-        rustix::fs::fchmod(file.as_file(), rustix::fs::Mode::from_raw_mode(0o644))?;
-        file.persist(path).map_err(|error| error.error)
-    });
-    written
-        .map(drop)
-        .map_err(CampaignError::file("write", path))
+    luc_base::replace_file_durably(path, bytes).map_err(CampaignError::file("write", path))
+}
+
+/// Removes a file, if it is there.
+pub(crate) fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(CampaignError::file("remove", path)(error))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn now_s() -> u64 {

@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel_log::KernelLog;
 use crate::mark::{self, MarkError, Placed};
-use crate::sector::next;
 use crate::{DataMode, DirTree, History, verify};
+use luc_base::random::next;
 
 /// Where the driver keeps its disks.
 const CONFIG_ROOT: &str = "/sys/kernel/config/lucdisk";

@@ -18,7 +18,7 @@
 //! place in the log (8 bytes). [`read`] takes both formats; in a plain file the place is the
 //! ordinal.
 
-use crate::sector::mix;
+use luc_base::random::mix;
 
 /// Most bytes of a mark: a disk's log takes them in one piece.
 pub const MARK_BYTES_MAX: usize = 4096;

@@ -7,7 +7,8 @@
 use std::collections::VecDeque;
 
 use crate::mark::{Durability, Event, Target};
-use crate::sector::{SECTOR, mix, next};
+use crate::sector::SECTOR;
+use luc_base::random::{mix, next};
 
 /// The directory in which all threads have names.
 pub const COMMON: &str = "common";

@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::mark::{Durability, Event, Mark, MarkError, Target};
 use crate::plan::{Planner, prepare, shared_files};
-use crate::sector::{Label, SECTOR, SECTOR_BYTES, mix};
+use crate::sector::{Label, SECTOR, SECTOR_BYTES};
+use luc_base::random::mix;
 
 /// How many files with a removed name a thread keeps open.
 const REMOVED_OPEN: usize = 4;

@@ -3,6 +3,8 @@
 //! The judge recreates the whole sector from its label: it needs no copy of the data, and checks
 //! every single bit.
 
+use luc_base::random::{mix, next};
+
 /// Bytes of a sector, the unit in which disks keep or lose data.
 pub const SECTOR_BYTES: usize = 512;
 /// The same, for offsets in files.
@@ -22,19 +24,6 @@ pub struct Label {
     pub sector: u32,
     /// Grows with every write of a thread.
     pub version: u64,
-}
-
-/// The finalizer of splitmix64: spreads every bit over all.
-pub fn mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
-
-/// The next number of a splitmix64 sequence.
-pub fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mix(*state)
 }
 
 impl Label {

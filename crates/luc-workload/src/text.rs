@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+pub use luc_base::words::percent;
+
 use crate::Latency;
 
 /// Formats a time in a suitable unit.
@@ -25,11 +27,6 @@ pub fn latency(latency: &Latency) -> String {
         time(latency.p99_ns as f64),
         time(latency.max_ns as f64),
     )
-}
-
-/// Formats a share of a whole, 0 to 1, as a percentage.
-pub fn percent(share: f64) -> String {
-    format!("{:.1}%", share * 100.0)
 }
 
 /// The warning printed wherever files are not made durable.

@@ -1,5 +1,7 @@
 //! Numbers as people read them.
 
+pub use luc_base::words::percent;
+
 /// A rate or another figure, with about three digits.
 pub fn figure(value: f64) -> String {
     match value.abs() {
@@ -7,11 +9,6 @@ pub fn figure(value: f64) -> String {
         a if a >= 10.0 => format!("{value:.1}"),
         _ => format!("{value:.2}"),
     }
-}
-
-/// A share, 0 to 1, as a percentage.
-pub fn percent(share: f64) -> String {
-    format!("{:.1}%", share * 100.0)
 }
 
 /// A ratio.

@@ -4,9 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use luc_base::random::next;
 use luc_torture::mark::{Durability, Event, Target};
 use luc_torture::plan::{Planner, prepare};
-use luc_torture::sector::{SECTOR_BYTES, next};
+use luc_torture::sector::SECTOR_BYTES;
 
 use super::{Marker, MemTree, SESSION, sector};
 

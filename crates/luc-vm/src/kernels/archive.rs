@@ -58,15 +58,8 @@ pub(crate) struct Archive {
 impl Archive {
     pub(crate) fn open(cache: &Cache, suites: &[String]) -> Result<Self> {
         let mirror = mirror::find()?;
-        let mut lines = String::new();
-        for suite in suites {
-            let uri = match (suite.ends_with("-security"), &mirror.security) {
-                (false, _) => &mirror.main,
-                (true, Some(uri)) => uri,
-                (true, None) => continue,
-            };
-            lines.push_str(&format_source(&mirror.keyring, uri, suite));
-        }
+        let lines = suites.iter().filter_map(|suite| mirror.source(suite));
+        let lines: String = lines.map(|line| line + "\n").collect();
         let name = format!("apt/{}", suites.join("+"));
         let dir = cache.path(&name);
         for part in ["lists/partial", "archives/partial"] {
@@ -251,10 +244,6 @@ impl Archive {
         let names: Vec<_> = packages.iter().map(|p| p.name.as_str()).collect();
         Err(self.no_package(&names.join(" ")))
     }
-}
-
-fn format_source(keyring: &str, uri: &str, suite: &str) -> String {
-    format!("deb [signed-by={keyring} arch=amd64] {uri} {suite} main\n")
 }
 
 /// Parts of the kernel itself, as opposed to tools that a real installation needs.

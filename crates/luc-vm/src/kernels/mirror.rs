@@ -27,6 +27,22 @@ pub struct Mirror {
     pub keyring: String,
 }
 
+impl Mirror {
+    /// The line of apt's sources for a suite; `None` for one of the security archive if no mirror
+    /// of that is known.
+    pub fn source(&self, suite: &str) -> Option<String> {
+        let uri = if suite.ends_with("-security") {
+            self.security.as_ref()?
+        } else {
+            &self.main
+        };
+        let keyring = &self.keyring;
+        Some(format!(
+            "deb [signed-by={keyring} arch=amd64] {uri} {suite} main"
+        ))
+    }
+}
+
 /// One line or stanza of apt's sources, as far as it matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {

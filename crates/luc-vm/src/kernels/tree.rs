@@ -179,19 +179,7 @@ impl Debian<'_> {
             command.arg(format!("--customize-hook={hook}"));
         }
         command.args(self.suites.first()).arg(target);
-        for suite in self.suites {
-            let archive = if suite.ends_with("-security") {
-                mirror.security.as_ref()
-            } else {
-                Some(&mirror.main)
-            };
-            if let Some(uri) = archive {
-                command.arg(format!(
-                    "deb [signed-by={}] {uri} {suite} main",
-                    mirror.keyring
-                ));
-            }
-        }
+        command.args(self.suites.iter().filter_map(|suite| mirror.source(suite)));
         capture(&mut command, "mmdebstrap")?;
         Ok(())
     }

@@ -12,12 +12,12 @@
 //! that the files it prepares are the files that Filebench prepares. [`Generator::Own`] draws all
 //! numbers from one seed.
 
-use crate::random::{GOLDEN, mix};
+use luc_base::random::{GOLDEN, next};
 
 /// The source of random bits.
 pub enum Generator {
     /// One stream from one seed.
-    Own(SplitMix),
+    Own(u64),
     /// Filebench's three generators in their initial states.
     Filebench(Box<Filebench>),
 }
@@ -25,10 +25,9 @@ pub enum Generator {
 impl Generator {
     /// Returns the stream of a thread (preparation is thread 0) in a run with this seed.
     pub fn own(seed: u64, thread: u64) -> Self {
-        let mut mixer = SplitMix(seed);
-        let base = mixer.next();
-        let mut split = SplitMix(base ^ thread.wrapping_mul(GOLDEN));
-        Self::Own(SplitMix(split.next()))
+        let mut base = seed;
+        let mut split = next(&mut base) ^ thread.wrapping_mul(GOLDEN);
+        Self::Own(next(&mut split))
     }
 
     /// Returns the unseeded state. `thread` counts the threads of one process. In Filebench they
@@ -47,7 +46,7 @@ impl Generator {
     /// Draws 64 random bits.
     pub fn bits(&mut self) -> u64 {
         match self {
-            Self::Own(split) => split.next(),
+            Self::Own(split) => next(split),
             Self::Filebench(all) => all.twister.next64(),
         }
     }
@@ -55,7 +54,7 @@ impl Generator {
     /// Draws a number uniform in [0, 1), with 32 random bits.
     pub fn unit32(&mut self) -> f64 {
         let bits = match self {
-            Self::Own(split) => (split.next() >> 32) as u32,
+            Self::Own(split) => (next(split) >> 32) as u32,
             Self::Filebench(all) => all.twister.next32(),
         };
         f64::from(bits) / TWO_POW_32
@@ -64,7 +63,7 @@ impl Generator {
     /// Draws a number uniform in [0, 1), with 48 random bits.
     pub fn unit48(&mut self) -> f64 {
         match self {
-            Self::Own(split) => (split.next() >> 16) as f64 / TWO_POW_48,
+            Self::Own(split) => (next(split) >> 16) as f64 / TWO_POW_48,
             Self::Filebench(all) => all.lcg.unit(),
         }
     }
@@ -72,7 +71,7 @@ impl Generator {
     /// Draws a number from 0 to 2^31 - 1.
     pub fn bits31(&mut self) -> u64 {
         match self {
-            Self::Own(split) => split.next() >> 33,
+            Self::Own(split) => next(split) >> 33,
             Self::Filebench(all) => u64::from(all.rand.next()),
         }
     }
@@ -99,16 +98,6 @@ const TWO_POW_32: f64 = 4_294_967_296.0;
 const TWO_POW_48: f64 = 281_474_976_710_656.0;
 const TWO_POW_64: f64 = 18_446_744_073_709_551_616.0;
 const TWISTER_SEED: u32 = 4357;
-
-/// `SplitMix64`: a counter put through a mixing function.
-pub struct SplitMix(u64);
-
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(GOLDEN);
-        mix(self.0)
-    }
-}
 
 /// The three generators of a Filebench process.
 pub struct Filebench {

@@ -5,7 +5,7 @@
 //! the first change: in the folder of the results, and in a file below `/run` that the next run
 //! reads, whatever its folder. That file is also the machine's lock.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -13,7 +13,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use luc_host::{Machine, System, module, mounts, plain, sysfs};
-use rustix::fs::FlockOperation;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 
@@ -96,16 +95,16 @@ impl Locked {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let file = options.open(&path).map_err(failed)?;
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        match file.try_lock() {
             Ok(()) => Ok(Self {
                 file,
                 root: root.to_owned(),
             }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(CampaignError::Unavailable {
+            Err(TryLockError::WouldBlock) => Err(CampaignError::Unavailable {
                 place: "host".into(),
                 why: "another run is measuring on this machine; wait until it ends".into(),
             }),
-            Err(error) => Err(CampaignError::file("lock", &path)(error.into())),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
         }
     }
 
@@ -130,13 +129,7 @@ impl Locked {
     }
 
     fn forget(&mut self, before: &Before) -> Result<()> {
-        let file = before.out.join(FILE);
-        match fs::remove_file(&file) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(CampaignError::file("remove", &file)(error));
-            }
-            _ => {}
-        }
+        store::remove(&before.out.join(FILE))?;
         let cleared = self.file.set_len(0);
         cleared.map_err(CampaignError::file("clear", Path::new(LOCK)))
     }

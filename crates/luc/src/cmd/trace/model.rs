@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueHint;
 use luc_base::Latency;
-use luc_base::words::{count, three, time};
+use luc_base::words::{count, rate, three, time};
 use luc_model::comparison::{Comparison, DELAY_US, FileSystem, Rules, WriteDelays};
 use luc_model::foretold::Rates;
 use luc_model::{CreationRate, SetSummary};
@@ -13,7 +13,7 @@ use super::place;
 use luc_cli::Context;
 use luc_cli::exit::Failure;
 use luc_cli::recordings::{self, recording, unreadable};
-use luc_cli::units::{counted, duration, known, percent, rounded, table};
+use luc_cli::units::{counted, duration, known, percent, table};
 use luc_cli::verb::Verb;
 
 /// Compare the analytical model with a recording, and estimate the gain from LUC
@@ -66,13 +66,6 @@ impl Verb for Args {
     }
 }
 
-fn whole(rate_per_s: f64) -> String {
-    if rate_per_s >= 999.5 {
-        return count(rounded(rate_per_s));
-    }
-    three(rate_per_s)
-}
-
 fn print(fs: &FileSystem, delay_us: u32, context: &mut Context) -> Result<(), Failure> {
     let span = duration(fs.duration_ns);
     let threads = counted(fs.threads, "thread", "threads");
@@ -105,7 +98,7 @@ fn print_model(fs: &FileSystem, context: &mut Context) -> Result<(), Failure> {
             ..
         } = fs.creation;
         let name = "files created/s".to_owned();
-        rows.push([name, whole(measured_per_s), whole(predicted_per_s)]);
+        rows.push([name, rate(measured_per_s), rate(predicted_per_s)]);
     }
     let writes = fs
         .writes
@@ -206,9 +199,9 @@ fn print_rules(rules: &Rules, delay_us: u32, context: &mut Context) -> Result<()
     let row = |name: &str, rates: &Rates, gain: Option<f64>| {
         [
             name.to_owned(),
-            whole(rates.operations_per_s),
-            whole(rates.syncs_per_s),
-            whole(rates.writes_per_s),
+            rate(rates.operations_per_s),
+            rate(rates.syncs_per_s),
+            rate(rates.writes_per_s),
             duration(rates.sync.p50_ns),
             duration(rates.sync.p99_ns),
             gain.map_or_else(|| "-".to_owned(), |gain| format!("{gain:.2}")),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::ValueHint;
-use luc_base::words::{count, three, time};
+use luc_base::words::{count, rate, time};
 use luc_control::Dev;
 use luc_model::causes::{Component, LeftOut, ROWS_MIN, Sign};
 use luc_model::{CauseError, Causes, Observed, Quantities, Throughput, rank};
@@ -377,10 +377,10 @@ fn shown(name: &str, value: f64) -> String {
 
 /// Three significant digits, and thousands separators.
 fn plain(value: f64) -> String {
-    if value.fract() == 0.0 || value.abs() >= 999.5 {
+    if value.fract() == 0.0 {
         return count(rounded(value));
     }
-    three(value)
+    rate(value)
 }
 
 #[cfg(test)]

@@ -20,13 +20,7 @@ pub fn heads(out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn rate(value: Option<f64>) -> String {
-    known(value.map(|value| {
-        if value < 100.0 {
-            luc_base::words::three(value)
-        } else {
-            units::count(units::rounded(value))
-        }
-    }))
+    known(value.map(luc_base::words::rate))
 }
 
 /// Prints a line about all pairs so far.
