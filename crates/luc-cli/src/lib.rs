@@ -1,17 +1,17 @@
 //! What the command lines of LUC have in common.
 //!
 //! A program is a type that parses its command line ([`Program`]) and a [`main`]. A verb declares a
-//! [`verb::Verb`] and prints through its [`Context`]. [`exit`] has every way a verb can fail.
+//! [`Verb`] and prints through its [`Context`]. [`Failure`] has every way a verb can fail.
 //! [`man`] and [`completions`] come from the same definition as `--help` ([`help`]).
 
 pub mod completions;
-pub mod exit;
+mod exit;
 pub mod help;
 pub mod man;
 pub mod progress;
 pub mod recordings;
 pub mod units;
-pub mod verb;
+mod verb;
 
 use std::cell::Cell;
 use std::fmt::Display;
@@ -23,8 +23,8 @@ use std::sync::OnceLock;
 use luc_base::Stop;
 use luc_host::{Machine, System};
 
-use crate::exit::{Code, Failure};
-use crate::verb::{Interrupt, Verb};
+pub use exit::{Code, Failure};
+pub use verb::{Interrupt, Verb};
 
 /// A command line.
 pub trait Program: clap::Parser {

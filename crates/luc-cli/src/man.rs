@@ -8,7 +8,7 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use luc_control::{counters, knobs, policies};
 
-use crate::exit::{Code, Failure};
+use crate::{Code, Failure};
 use crate::{Context, help, verbs_of};
 
 /// Creates the folder if need be, writes a page for the program and one for each of its verbs, and

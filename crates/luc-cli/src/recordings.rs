@@ -7,7 +7,7 @@ use std::path::Path;
 use luc_trace::{Sight, Trace};
 
 use crate::Context;
-use crate::exit::Failure;
+use crate::Failure;
 use crate::progress::Bar;
 use crate::units::counted;
 

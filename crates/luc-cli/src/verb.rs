@@ -1,8 +1,7 @@
 //! A verb: arguments that can be run. Its file declares its help, its examples, its arguments
 //! and how it takes a signal; a row of `verbs!` puts it on the command line.
 
-use crate::Context;
-use crate::exit::Failure;
+use crate::{Context, Failure};
 
 /// The effect of SIGINT and SIGTERM on a verb. A second signal always ends the process, so that no
 /// verb can hang.
@@ -61,19 +60,18 @@ macro_rules! verbs {
             $($(#[$command])* $verb($args),)+
         }
 
-        impl $crate::verb::Verb for $name {
-            fn run(&self, context: &mut $crate::Context) -> Result<(), $crate::exit::Failure> {
+        impl $crate::Verb for $name {
+            fn run(&self, context: &mut $crate::Context) -> Result<(), $crate::Failure> {
                 match self {
-                    $(Self::$verb(args) => $crate::verb::Verb::run(args, context),)+
+                    $(Self::$verb(args) => $crate::Verb::run(args, context),)+
                 }
             }
 
-            fn interrupt(&self) -> $crate::verb::Interrupt {
+            fn interrupt(&self) -> $crate::Interrupt {
                 match self {
-                    $(Self::$verb(args) => $crate::verb::Verb::interrupt(args),)+
+                    $(Self::$verb(args) => $crate::Verb::interrupt(args),)+
                 }
             }
         }
     };
 }
-pub use verbs;

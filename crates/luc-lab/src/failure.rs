@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use luc_base::words::counted;
 use luc_campaign::CampaignError;
-use luc_cli::exit::{Code, Failure};
+use luc_cli::{Code, Failure};
 use luc_report::ReportError;
 use luc_vm::LabError;
 

@@ -13,10 +13,10 @@ use luc_test::command::outputs;
 use tempfile::TempDir;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-const USAGE: i32 = luc_cli::exit::Code::Usage as i32;
-const CAMPAIGN: i32 = luc_cli::exit::Code::Campaign as i32;
-const BACK_END: i32 = luc_cli::exit::Code::BackEnd as i32;
-const UNEXPECTED: i32 = luc_cli::exit::Code::Unexpected as i32;
+const USAGE: i32 = luc_cli::Code::Usage as i32;
+const CAMPAIGN: i32 = luc_cli::Code::Campaign as i32;
+const BACK_END: i32 = luc_cli::Code::BackEnd as i32;
+const UNEXPECTED: i32 = luc_cli::Code::Unexpected as i32;
 
 /// Writes a campaign's file into this folder: four points, twice each at first.
 fn small(dir: &Path) -> PathBuf {
@@ -115,7 +115,7 @@ fn jobs_that_leave_nothing() {
     ];
     let more = [one, how].concat();
     let (code, line) = slurm.run(&slurm.path("out"), &more);
-    assert_eq!(code, luc_cli::exit::Code::Lab as i32, "{line}");
+    assert_eq!(code, luc_cli::Code::Lab as i32, "{line}");
     assert!(
         line.contains("left no result (no longer in the queue); submitting it again"),
         "{line}"

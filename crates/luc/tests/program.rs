@@ -8,7 +8,7 @@ use std::path::Path;
 
 use common::{Pretended, luc};
 use insta::assert_snapshot;
-use luc_cli::exit::Code;
+use luc_cli::Code;
 use luc_test::command::run;
 use luc_test::{completions, pages};
 

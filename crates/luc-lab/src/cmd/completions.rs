@@ -2,10 +2,8 @@
 
 use clap::builder::PossibleValue;
 use clap_complete::Shell;
-use luc_cli::Context;
 use luc_cli::completions::script;
-use luc_cli::exit::Failure;
-use luc_cli::verb::Verb;
+use luc_cli::{Context, Failure, Verb};
 use luc_vm::KernelList;
 
 /// Print a completion script for a shell

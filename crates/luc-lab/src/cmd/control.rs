@@ -3,9 +3,7 @@
 use luc_control::{Loop, poles};
 use serde_json::{Value, json};
 
-use luc_cli::Context;
-use luc_cli::exit::Failure;
-use luc_cli::verb::{Verb, verbs};
+use luc_cli::{Context, Failure, Verb, verbs};
 
 verbs! {
     /// Analyse the PID controller

@@ -8,9 +8,7 @@ use luc_campaign::{Part, Store, campaigns, run};
 use super::campaign::{all_measured, render, setup};
 use crate::bar::Bar;
 use crate::failure::OrFailure as _;
-use luc_cli::Context;
-use luc_cli::exit::Failure;
-use luc_cli::verb::{Interrupt, Verb};
+use luc_cli::{Context, Failure, Interrupt, Verb};
 
 /// Show the effect of LUC on a stock kernel in a virtual machine
 ///

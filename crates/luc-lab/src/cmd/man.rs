@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::man::pages;
-use luc_cli::verb::Verb;
+use luc_cli::{Context, Failure, Verb};
 
 /// Write the man pages
 ///

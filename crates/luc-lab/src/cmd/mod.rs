@@ -16,8 +16,7 @@ mod stock_lab;
 use std::path::PathBuf;
 
 use clap::Parser;
-use luc_cli::Program;
-use luc_cli::verb::{Verb, verbs};
+use luc_cli::{Program, Verb, verbs};
 
 verbs! {
     /// The verbs.

@@ -14,10 +14,8 @@ use luc_torture::{
 use serde_json::json;
 
 use crate::failure;
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::units::{count, counted};
-use luc_cli::verb::{Verb, verbs};
+use luc_cli::{Context, Failure, Verb, verbs};
 
 verbs! {
     /// Write files, and check them after a power cut

@@ -17,10 +17,8 @@ use serde_json::json;
 use super::campaign;
 use crate::bar::Bar;
 use crate::failure::OrFailure as _;
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::units::counted;
-use luc_cli::verb::{Interrupt, Verb};
+use luc_cli::{Context, Failure, Interrupt, Verb};
 
 const SCHEMA: &str = "luc-reproduce/1";
 

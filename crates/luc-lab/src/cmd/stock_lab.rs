@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use luc_cli::exit::{Code, Failure};
+use luc_cli::{Code, Failure};
 
 /// Directories to search for the module's sources; the first that has them counts.
 const SOURCES: [&str; 2] = [".", concat!("/usr/src/luc-", env!("CARGO_PKG_VERSION"))];

@@ -15,10 +15,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 const LIMIT: Duration = Duration::from_secs(180);
 /// Exit codes of `luc`.
-const LAB: i32 = luc_cli::exit::Code::Lab as i32;
-const LAB_UNAVAILABLE: i32 = luc_cli::exit::Code::LabUnavailable as i32;
-const BACK_END: i32 = luc_cli::exit::Code::BackEnd as i32;
-const INTERRUPTED: i32 = luc_cli::exit::Code::Interrupted as i32;
+const LAB: i32 = luc_cli::Code::Lab as i32;
+const LAB_UNAVAILABLE: i32 = luc_cli::Code::LabUnavailable as i32;
+const BACK_END: i32 = luc_cli::Code::BackEnd as i32;
+const INTERRUPTED: i32 = luc_cli::Code::Interrupted as i32;
 
 pub fn tests() -> Vec<Trial> {
     vec![

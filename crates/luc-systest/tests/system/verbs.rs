@@ -27,7 +27,7 @@ fn luc_lab(words: &[&str]) -> Result<String, Trouble> {
     let remarks = String::from_utf8_lossy(&output.stderr).into_owned();
     match output.status.code() {
         Some(0) => Ok(said),
-        Some(code) if code == i32::from(luc_cli::exit::Code::LabUnavailable.number()) => {
+        Some(code) if code == i32::from(luc_cli::Code::LabUnavailable.number()) => {
             Err(Trouble::Skip(remarks))
         }
         _ => fail(format!("luc-lab {words:?} failed: {remarks}\n{said}")),

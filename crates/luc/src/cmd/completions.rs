@@ -1,10 +1,8 @@
 //! `luc completions`
 
 use clap_complete::Shell;
-use luc_cli::Context;
 use luc_cli::completions::script;
-use luc_cli::exit::Failure;
-use luc_cli::verb::Verb;
+use luc_cli::{Context, Failure, Verb};
 
 /// Print a completion script for a shell
 ///

@@ -13,12 +13,10 @@ use serde::{Serialize, Serializer};
 
 use super::failed;
 use super::means::ByMeans;
-use luc_cli::Context;
-use luc_cli::exit::{Code, Failure};
 use luc_cli::progress::Bar;
 use luc_cli::recordings::recording;
 use luc_cli::units::counted;
-use luc_cli::verb::{Interrupt, Verb};
+use luc_cli::{Code, Context, Failure, Interrupt, Verb};
 use luc_watch::WatchError;
 use luc_watch::examination::{self, Events, Examined, Examiner, Refused};
 

@@ -6,9 +6,7 @@ use std::time::Duration;
 use clap::ValueHint;
 use luc_host::{kernel, module, sysfs};
 
-use luc_cli::Context;
-use luc_cli::exit::{Code, Failure};
-use luc_cli::verb::{Interrupt, Verb};
+use luc_cli::{Code, Context, Failure, Interrupt, Verb};
 use luc_watch::time::wait;
 use luc_watch::trial::GuardedFileSystems;
 

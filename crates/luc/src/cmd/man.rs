@@ -5,10 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap_mangen::roff::{Roff, roman};
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::man::{folder, item, pages, see_also};
-use luc_cli::verb::Verb;
+use luc_cli::{Context, Failure, Verb};
 
 /// Write the man pages
 ///

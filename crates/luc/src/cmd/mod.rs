@@ -25,9 +25,7 @@ use luc_bpf::TracerError;
 use luc_host::sysfs::Attached;
 use luc_host::{HostError, System, journal};
 
-use luc_cli::exit::{Code, Failure};
-use luc_cli::verb::{Verb, verbs};
-use luc_cli::{Context, Program};
+use luc_cli::{Code, Context, Failure, Program, Verb, verbs};
 use luc_watch::WatchError;
 use luc_watch::trial::recovery;
 

@@ -5,10 +5,8 @@ use std::path::PathBuf;
 use luc_host::sysfs::{self, Attached};
 use luc_host::{HostError, journal, module};
 
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::units;
-use luc_cli::verb::{Interrupt, Verb};
+use luc_cli::{Context, Failure, Interrupt, Verb};
 
 /// Switch LUC off, so that the file system runs as on a stock kernel
 ///

@@ -9,11 +9,9 @@ use luc_host::sysfs::{self, Attached};
 use luc_host::{HostError, kernel, module, stack};
 
 use super::status;
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::help;
 use luc_cli::units;
-use luc_cli::verb::{Interrupt, Verb};
+use luc_cli::{Context, Failure, Interrupt, Verb};
 
 /// Switch LUC on for a file system
 ///

@@ -6,10 +6,8 @@ use luc_host::watching::Watching;
 use luc_host::{kernel, preconditions, sysfs};
 use serde::Serialize;
 
-use luc_cli::Context;
-use luc_cli::exit::{Code, Failure};
 use luc_cli::units;
-use luc_cli::verb::Verb;
+use luc_cli::{Code, Context, Failure, Verb};
 
 /// Show whether this machine can run LUC, what LUC can watch on it, and what is missing
 ///

@@ -7,11 +7,9 @@ use luc_control::replay::{Replay, Summary};
 use luc_trace::{Entry, Reader};
 use serde_json::json;
 
-use luc_cli::Context;
-use luc_cli::exit::{Code, Failure};
 use luc_cli::recordings;
 use luc_cli::units::{count, counted};
-use luc_cli::verb::Verb;
+use luc_cli::{Code, Context, Failure, Verb};
 
 /// Replay recorded decisions and compare them bit for bit
 ///

@@ -7,10 +7,7 @@ use luc_host::sysfs::{self, Attached};
 use luc_host::{HostError, System};
 use serde_json::{Value, json};
 
-use luc_cli::Context;
-use luc_cli::exit::Failure;
-use luc_cli::verb::Verb;
-use luc_cli::{help, units};
+use luc_cli::{Context, Failure, Verb, help, units};
 use luc_watch::status::knob_json;
 
 /// Show or change the knobs of a file system

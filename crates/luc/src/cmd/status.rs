@@ -10,12 +10,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::failed;
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::help;
 use luc_cli::units;
 use luc_cli::units::{UNKNOWN, count, interval, known, known_time, many, share};
-use luc_cli::verb::Verb;
+use luc_cli::{Context, Failure, Verb};
 use luc_watch::WatchError;
 use luc_watch::sample::{REASONS, Sampler, Snapshot};
 use luc_watch::status::AttachedStatus;

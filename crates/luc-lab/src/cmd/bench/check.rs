@@ -6,10 +6,8 @@ use luc_workload::wml::Chosen;
 use serde_json::json;
 
 use super::chosen::{overrides, planned, refused};
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::units::{bytes, counted};
-use luc_cli::verb::Verb;
+use luc_cli::{Context, Failure, Verb};
 
 const SCHEMA: &str = "luc-bench-check/1";
 

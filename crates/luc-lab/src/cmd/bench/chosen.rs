@@ -6,9 +6,8 @@ use luc_wml::{LoadError, Script, builtin_names};
 use luc_workload::wml::Chosen;
 
 use crate::failure;
-use luc_cli::Context;
-use luc_cli::exit::{Code, Failure};
 use luc_cli::units::counted;
+use luc_cli::{Code, Context, Failure};
 
 /// The values given for variables on the command line.
 pub fn overrides(chosen: &Chosen) -> Result<Vec<(String, String)>, Failure> {

@@ -3,10 +3,8 @@
 use luc_workload::wml::{self, Chosen, WmlOptions};
 
 use super::chosen::{overrides, planned, refused};
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::progress::Bar;
-use luc_cli::verb::{Interrupt, Verb};
+use luc_cli::{Context, Failure, Interrupt, Verb};
 
 /// Run a workload file in the language of Filebench 1.5
 ///

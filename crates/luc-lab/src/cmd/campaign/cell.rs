@@ -7,9 +7,7 @@ use luc_campaign::{Cell, Store, cell_of_key, keys, measure};
 
 use super::chosen::{Device, setup};
 use crate::failure::OrFailure as _;
-use luc_cli::Context;
-use luc_cli::exit::{Code, Failure};
-use luc_cli::verb::{Interrupt, Verb};
+use luc_cli::{Code, Context, Failure, Interrupt, Verb};
 
 /// Measure one cell
 ///

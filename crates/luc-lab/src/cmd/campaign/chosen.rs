@@ -8,8 +8,7 @@ use luc_campaign::{Campaign, Part, campaigns};
 
 use crate::cmd::stock_lab;
 use crate::failure::OrFailure as _;
-use luc_cli::Context;
-use luc_cli::exit::Failure;
+use luc_cli::{Context, Failure};
 
 /// Host time that a cell may take, seconds: ten times that of the longest cell.
 const LIMIT_S: u64 = 3600;

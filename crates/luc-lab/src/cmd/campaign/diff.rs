@@ -7,10 +7,8 @@ use luc_campaign::diff::{ComparedFigure, Diff, DiffSide, FigureChange};
 use serde_json::json;
 
 use crate::failure::OrFailure as _;
-use luc_cli::Context;
-use luc_cli::exit::{Code, Failure};
 use luc_cli::units::counted;
-use luc_cli::verb::Verb;
+use luc_cli::{Code, Context, Failure, Verb};
 
 const SCHEMA: &str = "luc-campaign-diff/1";
 

@@ -8,10 +8,8 @@ use luc_campaign::{Store, run};
 
 use super::chosen::{Chosen, places, setup};
 use crate::failure::OrFailure as _;
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::units::counted;
-use luc_cli::verb::Verb;
+use luc_cli::{Context, Failure, Verb};
 
 /// Print the missing cells as commands for another program
 ///

@@ -12,7 +12,7 @@ pub use chosen::setup;
 pub use run::all_measured;
 pub use status::{command_line, render};
 
-use luc_cli::verb::verbs;
+use luc_cli::verbs;
 
 verbs! {
     /// Measure all combinations of factors until the figures are precise

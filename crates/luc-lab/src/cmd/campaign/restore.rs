@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use luc_campaign::places::host;
 
 use crate::failure::OrFailure as _;
-use luc_cli::Context;
-use luc_cli::exit::Failure;
-use luc_cli::verb::Verb;
+use luc_cli::{Context, Failure, Verb};
 
 /// Restore this machine after a campaign that was killed
 ///

@@ -12,10 +12,8 @@ use super::chosen::{Chosen, Device, places, setup};
 use super::status;
 use crate::bar::Bar;
 use crate::failure::OrFailure as _;
-use luc_cli::Context;
-use luc_cli::exit::{Code, Failure};
 use luc_cli::units::counted;
-use luc_cli::verb::{Interrupt, Verb};
+use luc_cli::{Code, Context, Failure, Interrupt, Verb};
 
 /// Measure the missing cells and render the report
 ///

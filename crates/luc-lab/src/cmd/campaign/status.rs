@@ -12,10 +12,8 @@ use serde_json::json;
 
 use super::chosen::{Chosen, places, setup};
 use crate::failure::OrFailure as _;
-use luc_cli::Context;
-use luc_cli::exit::{Code, Failure};
 use luc_cli::units::counted;
-use luc_cli::verb::Verb;
+use luc_cli::{Code, Context, Failure, Verb};
 
 const SCHEMA: &str = "luc-campaign-status/1";
 

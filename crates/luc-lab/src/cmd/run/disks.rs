@@ -3,10 +3,8 @@
 use luc_disk::{Figures, Preset, knobs, preset, presets};
 use serde_json::{Value, json};
 
-use luc_cli::Context;
-use luc_cli::exit::{Code, Failure};
 use luc_cli::units::{self, rounded};
-use luc_cli::verb::Verb;
+use luc_cli::{Code, Context, Failure, Verb};
 
 /// List the models of real disks that the lab knows
 ///

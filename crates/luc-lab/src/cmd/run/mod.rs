@@ -19,10 +19,8 @@ use serde_json::json;
 use super::stock_lab::source;
 use crate::bar::Bar;
 use crate::failure::OrFailure as _;
-use luc_cli::Context;
-use luc_cli::exit::{Code, Failure};
 use luc_cli::units;
-use luc_cli::verb::Verb;
+use luc_cli::{Code, Context, Failure, Verb};
 
 const SOURCE_HELP: &str = concat!(
     "Build luc.ko from the sources in this directory [default: the current one or /usr/src/luc-",

@@ -9,10 +9,8 @@ use luc_report::{StockLab, text};
 use crate::bar::Bar;
 use crate::cmd::stock_lab;
 use crate::failure::{self, OrFailure as _};
-use luc_cli::Context;
-use luc_cli::exit::{Code, Failure};
 use luc_cli::units::counted;
-use luc_cli::verb::Verb;
+use luc_cli::{Code, Context, Failure, Verb};
 
 /// Host time that a scenario may take, seconds: far more than a hundred thousand cuts take.
 const LIMIT_S: u64 = 12 * 3600;

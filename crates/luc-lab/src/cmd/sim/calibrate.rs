@@ -12,11 +12,9 @@ use luc_sim::replayed::{Calibration, Parameter, Unreplayable};
 use luc_trace::Trace;
 use serde_json::{Value, json};
 
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::recordings::{recording, unreadable};
 use luc_cli::units::{known, table};
-use luc_cli::verb::Verb;
+use luc_cli::{Context, Failure, Verb};
 
 const SCHEMA: &str = "luc-sim-calibration/1";
 

@@ -3,10 +3,8 @@
 use luc_sim::costs::Costs;
 use serde_json::json;
 
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::units::table;
-use luc_cli::verb::Verb;
+use luc_cli::{Context, Failure, Verb};
 
 /// List the simulated cost of each part of the kernel's paths, with its source
 #[derive(Debug, clap::Args)]

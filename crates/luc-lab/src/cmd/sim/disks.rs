@@ -4,10 +4,8 @@ use luc_sim::disk::systems::{SYSTEMS, System, system};
 use luc_sim::disk::{KNOBS, LEVELS};
 use serde_json::{Value, json};
 
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::units::table;
-use luc_cli::verb::Verb;
+use luc_cli::{Context, Failure, Verb};
 
 const SCHEMA: &str = "luc-sim-disks/1";
 

@@ -9,7 +9,7 @@ mod validate;
 
 use luc_control::Params;
 
-use luc_cli::verb::verbs;
+use luc_cli::verbs;
 
 verbs! {
     /// Simulate the journal, the processors and the disk, with LUC's own controllers

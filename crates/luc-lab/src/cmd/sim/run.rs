@@ -22,9 +22,7 @@ use luc_sim::{Setup, SimError, speeds};
 
 use super::calibrate;
 use crate::cmd::bench::print;
-use luc_cli::Context;
-use luc_cli::exit::Failure;
-use luc_cli::verb::Verb;
+use luc_cli::{Context, Failure, Verb};
 use luc_trace::{Entry, Writer};
 use luc_workload::BenchReport;
 

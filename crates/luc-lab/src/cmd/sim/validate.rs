@@ -11,10 +11,8 @@ use luc_campaign::validate::{
 use serde_json::json;
 
 use crate::failure::OrFailure as _;
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::units::table;
-use luc_cli::verb::Verb;
+use luc_cli::{Context, Failure, Verb};
 
 const SCHEMA: &str = "luc-sim-validate/3";
 /// Error bounds for the totals.

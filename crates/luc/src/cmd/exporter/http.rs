@@ -10,7 +10,7 @@ use luc_host::{HostError, plain};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::text::MEDIA_TYPE;
-use luc_cli::exit::Failure;
+use luc_cli::Failure;
 
 /// Longest request; a scraper's has a few hundred bytes.
 const REQUEST_BYTES_MAX: usize = 8 * 1024;

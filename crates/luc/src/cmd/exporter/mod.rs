@@ -15,10 +15,8 @@ use luc_host::System;
 
 use super::means::ByMeans;
 use super::{failed, service};
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::units::interval;
-use luc_cli::verb::{Interrupt, Verb};
+use luc_cli::{Context, Failure, Interrupt, Verb};
 use luc_watch::mounted::Mounts;
 use luc_watch::sample::Sampler;
 use luc_watch::time::wait;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use luc_host::{HostError, plain};
 
-use luc_cli::exit::Failure;
+use luc_cli::Failure;
 
 /// Replaces the file's content with `text`.
 pub fn replace(file: &Path, text: &str) -> Result<(), Failure> {

@@ -13,9 +13,7 @@ use luc_control::Dev;
 use luc_host::{HostError, System, journal, module, mounts, sysfs};
 use luc_service::{Action, Config, Memory, Names, Seen, Source, config, keep};
 
-use luc_cli::Context;
-use luc_cli::exit::{Code, Failure};
-use luc_cli::verb::{Interrupt, Verb};
+use luc_cli::{Code, Context, Failure, Interrupt, Verb};
 use luc_watch::mounted::{Changes, Mounts};
 use luc_watch::time::now;
 use luc_watch::trial::GuardedFileSystems;

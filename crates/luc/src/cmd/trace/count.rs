@@ -14,10 +14,8 @@ use serde_json::{Value, json};
 
 use super::watch::{Watch, attach};
 use super::{during, failed, hand_on, place};
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::units::{count, counted, known, known_time};
-use luc_cli::verb::{Interrupt, Verb};
+use luc_cli::{Context, Failure, Interrupt, Verb};
 use luc_watch::{LossCauses, WatchError};
 
 /// Count syncs, commits and waits, and print sums and quantiles

@@ -9,10 +9,8 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use luc_trace::export::{FORMATS, Format};
 
 use super::failed;
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::recordings::{note_unseen, recording};
-use luc_cli::verb::Verb;
+use luc_cli::{Context, Failure, Verb};
 
 /// Convert a recording to another program's format
 #[derive(Debug, clap::Args)]

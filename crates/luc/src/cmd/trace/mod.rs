@@ -16,10 +16,8 @@ use std::time::Duration;
 
 use luc_trace::printable;
 
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::progress::Bar;
-use luc_cli::verb::verbs;
+use luc_cli::{Context, Failure, verbs};
 use luc_watch::{WatchError, during};
 
 verbs! {

@@ -10,11 +10,9 @@ use luc_model::foretold::Rates;
 use luc_model::{CreationRate, SetSummary};
 
 use super::place;
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::recordings::{self, recording, unreadable};
 use luc_cli::units::{counted, duration, known, percent, table};
-use luc_cli::verb::Verb;
+use luc_cli::{Context, Failure, Verb};
 
 /// Compare the analytical model with a recording, and estimate the gain from LUC
 ///

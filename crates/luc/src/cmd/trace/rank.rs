@@ -12,11 +12,9 @@ use luc_trace::{SpanKind, Trace};
 use serde::Serialize;
 
 use super::place;
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::recordings::{note_unseen, recording, unreadable};
 use luc_cli::units::{counted, percent, rounded, table};
-use luc_cli::verb::Verb;
+use luc_cli::{Context, Failure, Verb};
 
 /// The measure of throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -8,10 +8,8 @@ use luc_host::process;
 
 use super::watch::{Watch, attach};
 use super::{during, failed, hand_on};
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::units::count;
-use luc_cli::verb::{Interrupt, Verb};
+use luc_cli::{Context, Failure, Interrupt, Verb};
 use luc_watch::WatchError;
 use luc_watch::recording::{BUFFER_KIB_MAX, ModuleEvents, PAUSE, RecordingWriter, Sources, header};
 

@@ -11,11 +11,9 @@ use luc_trace::{Sight, SpanKind, Unseen};
 
 use super::{place, slow};
 use crate::cmd::hide;
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::recordings::{self, recording};
 use luc_cli::units::{counted, duration, known, many, percent};
-use luc_cli::verb::Verb;
+use luc_cli::{Context, Failure, Verb};
 
 /// Summarise a recording: operations, commits and waits
 #[derive(Debug, clap::Args)]

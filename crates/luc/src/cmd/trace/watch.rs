@@ -7,8 +7,7 @@ use luc_bpf::{Detail, Settings, Tracer, TracerError};
 use luc_host::{journal, watching};
 
 use crate::cmd::means::ByMeans;
-use luc_cli::Context;
-use luc_cli::exit::Failure;
+use luc_cli::{Context, Failure};
 
 /// What to watch, and how.
 #[derive(Debug, Default, clap::Args)]

@@ -12,9 +12,7 @@ use luc_host::sysfs::{self, Attached};
 use luc_host::{HostError, journal, kernel};
 use serde::Serialize;
 
-use luc_cli::Context;
-use luc_cli::exit::{Code, Failure};
-use luc_cli::verb::{Interrupt, Verb};
+use luc_cli::{Code, Context, Failure, Interrupt, Verb};
 use luc_watch::time::now;
 use luc_watch::trial::recovery::{RestoreOnDrop, put_back_at_once, take_turn};
 use luc_watch::trial::{Ended, HostSubject, Ratio, Shown, Tally, compare_pair, seed, sentence};

@@ -16,11 +16,9 @@ use luc_sim_loads::fleet::{Arguments, Fleet};
 use serde_json::json;
 
 use super::Knobs;
-use luc_cli::Context;
-use luc_cli::exit::Failure;
 use luc_cli::progress::Bar;
 use luc_cli::units::{count, counted};
-use luc_cli::verb::{Interrupt, Verb};
+use luc_cli::{Context, Failure, Interrupt, Verb};
 use results::Results;
 
 const SCHEMA: &str = "luc-sim-fleet/1";

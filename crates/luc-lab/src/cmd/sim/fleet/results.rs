@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use luc_sim_loads::fleet::record::{Record, records};
 use serde_json::Value;
 
-use luc_cli::exit::Failure;
+use luc_cli::Failure;
 
 pub struct Results {
     file: File,
