@@ -111,7 +111,7 @@ pub struct Campaign {
 
 /// Half of the drawn points, with half of all seeds. A value tuned on one half must hold on the
 /// other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Half {
     Even,
     Odd,

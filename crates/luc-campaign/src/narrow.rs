@@ -4,20 +4,36 @@ use crate::error::{CampaignError, Result, did_you_mean};
 use crate::file::{Campaign, Half, Value, Values};
 
 /// Selects a part. The default is everything but blocks that are run only by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(clap::Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// Names of blocks.
+    /// Use only these blocks
+    #[arg(long = "only", value_name = "BLOCK", value_delimiter = ',')]
     pub blocks: Vec<String>,
-    /// `FACTOR=VALUE,VALUE`: blocks that have the factor get these values instead of their own.
+    /// Replace the values of a factor, for example --set kernel=6.12 or --set vcpus=1,4; may be
+    /// repeated
+    #[arg(long = "set", value_name = "FACTOR=VALUE,...")]
     pub values: Vec<String>,
-    /// Number of repeats of each point, however wide its intervals.
+    /// Measure each point N times, however wide its intervals are
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeats: Option<u32>,
-    /// Number of points in each block that draws.
+    /// Number of points to draw in each block that draws points, or `all`
+    #[arg(long, value_name = "N", value_parser = draw)]
     pub draw: Option<u32>,
-    /// Half of the drawn points.
+    /// Use only this half of the drawn points, with its own seeds: a finding must hold on both
+    /// halves
+    #[arg(long, value_name = "HALF")]
     pub half: Option<Half>,
-    /// Seed instead of the campaign's: gives other points and other seeds.
+    /// Seed to use instead of the campaign's: draws other points and uses other seeds
+    #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+}
+
+fn draw(text: &str) -> std::result::Result<u32, String> {
+    match text.parse() {
+        _ if text == "all" => Ok(u32::MAX),
+        Ok(points) if points > 0 => Ok(points),
+        _ => Err("expected a number of points or `all`".to_owned()),
+    }
 }
 
 impl Part {

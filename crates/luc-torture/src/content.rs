@@ -6,13 +6,14 @@ use crate::violation::{Kind, Violation};
 use serde::Serialize;
 
 /// How the file system was mounted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum DataMode {
-    /// `data=ordered` or `data=journal`: a block is on the disk before a file shows it.
+    /// data=ordered or data=journal
+    // A block is on the disk before a file shows it.
     #[default]
     Ordered,
-    /// `data=writeback`: blocks that no sync promised may hold anything.
+    /// data=writeback: data that no sync acknowledged may hold anything
     Writeback,
 }
 

@@ -41,30 +41,45 @@ const TORN: &str = "invalid superblock checksum";
 /// The first block of the second group, if groups have 8192 blocks.
 const COPY: &str = "8192";
 
-/// Where to cut, and how to judge the disk after a cut.
-#[derive(Clone, Debug)]
+/// Where to cut, and how to judge the disk after a cut: arguments of `luc-lab promises cuts`.
+#[derive(clap::Args, Clone, Debug)]
 pub struct Cuts {
-    /// The disk that was recorded, by name; its recording is over.
+    /// Disk of the lab that was recorded, by name
+    // Its recording is over.
+    #[arg(long)]
     pub recorded: String,
-    /// A disk that is off and becomes the replica.
+    /// Disk of the lab, switched off, that will hold the state after a cut
+    #[arg(long)]
     pub replica: String,
-    /// The partition that holds the file system, such as `p2`; the whole disk if empty.
+    /// Partition of that disk with the file system, such as p2
+    // The whole disk if empty.
+    #[arg(long, default_value = "")]
     pub partition: String,
-    /// The partition that holds the journal, if that is a device of its own.
+    /// Partition of that disk with the journal, if the journal has its own device
+    #[arg(long)]
     pub journal: Option<String>,
-    /// Where to mount it.
+    /// Directory to mount it at
+    #[arg(long, value_hint = clap::ValueHint::DirPath)]
     pub at: PathBuf,
-    /// File system, as mount(2) knows it.
+    /// File system
+    #[arg(long, default_value = "ext4")]
     pub fs_type: String,
-    /// Mount options, comma separated.
-    pub mount_opts: String,
+    /// Mount options
+    #[arg(long, default_value = "")]
+    pub mount: String,
+    /// How the file system was mounted
+    #[arg(long, value_enum, default_value = "ordered")]
     pub data_mode: DataMode,
-    /// Most cuts to make. Every flush gives two places to cut, before and after its end. If these
-    /// are too few, random places fill up; if they are too many, a random choice is made.
+    /// Number of cuts
+    // Every flush gives two places to cut, before and after its end. If these are too few, random
+    // places fill up; if they are too many, a random choice is made.
+    #[arg(long, default_value_t = 100)]
     pub cuts: u32,
-    /// e2fsck checks every Nth cut; none if 0.
+    /// Check every Nth cut with e2fsck; 0: none
+    #[arg(long, default_value_t = 1)]
     pub fsck_every: u32,
-    /// Seed of the places and of the survivors.
+    /// Seed of the moments of the cuts, and of which writes survive them
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
@@ -342,7 +357,7 @@ impl Run<'_> {
     fn mount(&self) -> rustix::io::Result<()> {
         let journal = self.journal.iter();
         let journal = journal.map(|path| format!("journal_path={}", path.display()));
-        let options = [self.cuts.mount_opts.clone()].into_iter().chain(journal);
+        let options = [self.cuts.mount.clone()].into_iter().chain(journal);
         let options: Vec<_> = options.filter(|option| !option.is_empty()).collect();
         let options = options.join(",");
         let options = std::ffi::CString::new(options).unwrap_or_default();

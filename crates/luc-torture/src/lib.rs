@@ -80,7 +80,7 @@ mod violation;
 pub use content::DataMode;
 pub use cuts::{CutError, Cuts, Loss, Summary};
 pub use history::{History, SECTORS_MAX, THREADS_MAX};
-pub use run::{Done, Length, WORK_THREADS_MAX, Work, WorkError, work, work_rank};
+pub use run::{Done, WORK_THREADS_MAX, Work, WorkError, work, work_rank};
 pub use tree::DirTree;
 pub use verify::{Report, verify};
 pub use violation::{Kind, Violation};

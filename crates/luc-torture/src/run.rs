@@ -25,33 +25,37 @@ const REMOVED_OPEN: usize = 4;
 /// The most threads, over all processes.
 pub const WORK_THREADS_MAX: u32 = 256;
 
-/// How long each thread works.
-#[derive(Clone, Copy, Debug)]
-pub enum Length {
-    /// A number of operations.
-    Operations(u64),
-    /// A duration.
-    Time(Duration),
-}
-
-/// The work of a run.
-#[derive(Clone, Debug)]
+/// The work of a run: arguments of `luc-lab promises work`.
+#[derive(clap::Args, Clone, Debug)]
 pub struct Work {
-    /// An empty directory.
+    /// An empty directory to work in
+    #[arg(long, value_hint = clap::ValueHint::DirPath)]
     pub dir: PathBuf,
-    /// File of the marks: a new file, or the log of a recorded disk.
+    /// New file for the marks, or the log of a recorded disk
+    #[arg(long, value_hint = clap::ValueHint::FilePath)]
     pub acks: PathBuf,
-    /// Processes that share the work.
-    pub processes: u32,
-    /// Threads of each process.
+    /// Threads per process
+    #[arg(long, default_value_t = 4)]
     pub threads: u32,
-    /// Decides everything that a thread does.
+    /// Number of processes
+    #[arg(long, default_value_t = 1)]
+    pub processes: u32,
+    /// Seed of the threads' operations
+    // It decides everything that a thread does.
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How long each thread works.
-    pub length: Length,
-    /// Whether to end with a sync of the file system, so that everything is promised.
+    /// Operations per thread
+    #[arg(long, default_value_t = 1000, conflicts_with = "seconds")]
+    pub ops: u64,
+    /// Work for this many seconds instead
+    #[arg(long)]
+    pub seconds: Option<u32>,
+    /// End with a sync of the file system
+    // Then everything is promised.
+    #[arg(long)]
     pub sync_at_end: bool,
-    /// Whether to sync only files, neither directories nor the whole file system.
+    /// Sync files only, neither directories nor the whole file system
+    #[arg(long)]
     pub files_only: bool,
 }
 
@@ -201,16 +205,16 @@ pub fn work(work: &Work, spawn: &dyn Fn(u32) -> Command) -> Result<Done, WorkErr
 pub fn work_rank(work: &Work, rank: u32) -> Result<Done, WorkError> {
     let all = work.all_threads()?;
     let first = rank.saturating_mul(work.threads) + 1;
-    let deadline = match work.length {
-        Length::Time(time) => Instant::now().checked_add(time),
-        Length::Operations(_) => None,
-    };
+    let time = work
+        .seconds
+        .map(|seconds| Duration::from_secs(seconds.into()));
+    let deadline = time.map(|time| Instant::now() + time);
     let hands: Result<Vec<_>, _> = (0..work.threads).map(|n| work.hand(first + n)).collect();
     let run = |mut hand: Hand| -> Result<Done, WorkError> {
         let mut planner = Planner::new(work.seed, hand.thread, all).files_only(work.files_only);
-        let goes_on = |done: &Done| match (work.length, deadline) {
-            (Length::Operations(operations), _) => done.operations < operations,
-            (Length::Time(_), deadline) => deadline.is_none_or(|end| Instant::now() < end),
+        let goes_on = |done: &Done| match deadline {
+            Some(end) => Instant::now() < end,
+            None => done.operations < work.ops,
         };
         while goes_on(&hand.done) {
             if !hand.perform(&planner.next_event())? {

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use luc_torture::mark::{Event, Placed, read};
 use luc_torture::tree::{Entry, Tree as _, Type};
-use luc_torture::{DataMode, DirTree, History, Kind, Length, Report, Work, verify, work};
+use luc_torture::{DataMode, DirTree, History, Kind, Report, Work, verify, work};
 
 fn nobody(_: u32) -> Command {
     unreachable!("one process does it all")
@@ -30,7 +30,8 @@ impl Ground {
             processes: 1,
             threads: 4,
             seed,
-            length: Length::Operations(operations),
+            ops: operations,
+            seconds: None,
             sync_at_end,
             files_only: false,
         };

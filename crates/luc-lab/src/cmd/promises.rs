@@ -3,13 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use luc_host::{HostError, plain};
 use luc_torture::mark::{self, MarkError};
 use luc_torture::{
-    CutError, Cuts, DataMode, DirTree, Done, History, Length, Report, Work, WorkError, verify,
-    work, work_rank,
+    CutError, Cuts, DataMode, DirTree, Done, History, Report, Work, WorkError, verify, work,
+    work_rank,
 };
 use serde_json::json;
 
@@ -28,33 +27,8 @@ verbs! {
 /// Write, rename, truncate, remove and sync files, and mark each step
 #[derive(Debug, clap::Args)]
 pub struct WorkArgs {
-    /// An empty directory to work in
-    #[arg(long, value_hint = clap::ValueHint::DirPath)]
-    dir: PathBuf,
-    /// New file for the marks, or the log of a recorded disk
-    #[arg(long, value_hint = clap::ValueHint::FilePath)]
-    acks: PathBuf,
-    /// Threads per process
-    #[arg(long, default_value_t = 4)]
-    threads: u32,
-    /// Number of processes
-    #[arg(long, default_value_t = 1)]
-    processes: u32,
-    /// Seed of the threads' operations
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Operations per thread
-    #[arg(long, default_value_t = 1000, conflicts_with = "seconds")]
-    ops: u64,
-    /// Work for this many seconds instead
-    #[arg(long)]
-    seconds: Option<u32>,
-    /// End with a sync of the file system
-    #[arg(long)]
-    sync_at_end: bool,
-    /// Sync files only, neither directories nor the whole file system
-    #[arg(long)]
-    files_only: bool,
+    #[command(flatten)]
+    work: Work,
     /// Do only this process's part
     #[arg(long, hide = true)]
     rank: Option<u32>,
@@ -77,7 +51,7 @@ pub struct VerifyArgs {
     until: Option<u64>,
     /// How the file system was mounted
     #[arg(long, value_enum, default_value = "ordered")]
-    data_mode: Mode,
+    data_mode: DataMode,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -86,82 +60,22 @@ pub struct VerifyArgs {
 /// Cut the power of a recorded disk at many moments, and compare the files after each cut
 #[derive(Debug, clap::Args)]
 pub struct CutsArgs {
-    /// Disk of the lab that was recorded, by name
-    #[arg(long)]
-    recorded: String,
-    /// Disk of the lab, switched off, that will hold the state after a cut
-    #[arg(long)]
-    replica: String,
-    /// Partition of that disk with the file system, such as p2
-    #[arg(long, default_value = "")]
-    partition: String,
-    /// Partition of that disk with the journal, if the journal has its own device
-    #[arg(long)]
-    journal: Option<String>,
-    /// Directory to mount it at
-    #[arg(long, value_hint = clap::ValueHint::DirPath)]
-    at: PathBuf,
-    /// File system
-    #[arg(long, default_value = "ext4")]
-    fs_type: String,
-    /// Mount options
-    #[arg(long, default_value = "")]
-    mount: String,
-    /// How the file system was mounted
-    #[arg(long, value_enum, default_value = "ordered")]
-    data_mode: Mode,
-    /// Number of cuts
-    #[arg(long, default_value_t = 100)]
-    cuts: u32,
-    /// Check every Nth cut with e2fsck; 0: none
-    #[arg(long, default_value_t = 1)]
-    fsck_every: u32,
-    /// Seed of the moments of the cuts, and of which writes survive them
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    #[command(flatten)]
+    cuts: Cuts,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Mode {
-    /// data=ordered or data=journal
-    Ordered,
-    /// data=writeback: data that no sync acknowledged may hold anything
-    Writeback,
-}
-
-impl From<Mode> for DataMode {
-    fn from(mode: Mode) -> Self {
-        match mode {
-            Mode::Ordered => Self::Ordered,
-            Mode::Writeback => Self::Writeback,
-        }
-    }
-}
-
 impl Verb for WorkArgs {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let plan = Work {
-            dir: self.dir.clone(),
-            acks: self.acks.clone(),
-            processes: self.processes,
-            threads: self.threads,
-            seed: self.seed,
-            length: match self.seconds {
-                Some(seconds) => Length::Time(Duration::from_secs(seconds.into())),
-                None => Length::Operations(self.ops),
-            },
-            sync_at_end: self.sync_at_end,
-            files_only: self.files_only,
-        };
-        let failed = |error: WorkError| work_failed(&self.dir, &error);
+        let (plan, dir) = (&self.work, &self.work.dir);
+        let failed = |error: WorkError| work_failed(dir, &error);
         if let Some(rank) = self.rank {
-            let done = work_rank(&plan, rank).map_err(failed)?;
+            let done = work_rank(plan, rank).map_err(failed)?;
             return context.print_json(&done);
         }
-        let done = work(&plan, &|rank| again(&plan, rank)).map_err(failed)?;
+        let done = work(plan, &|rank| again(plan, rank)).map_err(failed)?;
         if self.json {
             context.print_json(&json!({
                 "schema": 1,
@@ -176,7 +90,7 @@ impl Verb for WorkArgs {
                 "{operations} operations, {syncs} syncs acknowledged"
             )?;
         }
-        stopped_early(&self.dir, &done)
+        stopped_early(dir, &done)
     }
 }
 
@@ -185,11 +99,10 @@ fn again(plan: &Work, rank: u32) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.args(["promises", "work", "--dir"]).arg(&plan.dir);
     command.arg("--acks").arg(&plan.acks);
-    let length = match plan.length {
-        Length::Operations(operations) => ["--ops".to_owned(), operations.to_string()],
-        Length::Time(time) => ["--seconds".to_owned(), time.as_secs().to_string()],
+    match plan.seconds {
+        Some(seconds) => command.arg(format!("--seconds={seconds}")),
+        None => command.arg(format!("--ops={}", plan.ops)),
     };
-    command.args(length);
     if plan.files_only {
         command.arg("--files-only");
     }
@@ -239,13 +152,13 @@ impl Verb for VerifyArgs {
         for mark in marks.iter().take_while(|mark| mark.index < until) {
             history.push(mark).map_err(unusable)?;
         }
-        let mode = self.data_mode.into();
         let tree = DirTree::new(&self.dir);
-        let report = verify(&tree, &history, mode).map_err(|error| HostError::NotFound {
-            path: self.dir.display().to_string(),
-            why: plain(&error),
-            fix: "name the directory that `luc-lab promises work` was given".to_owned(),
-        })?;
+        let report =
+            verify(&tree, &history, self.data_mode).map_err(|error| HostError::NotFound {
+                path: self.dir.display().to_string(),
+                why: plain(&error),
+                fix: "name the directory that `luc-lab promises work` was given".to_owned(),
+            })?;
         print(self, context, &report)?;
         match report.violations.first() {
             None => Ok(()),
@@ -260,22 +173,10 @@ impl Verb for VerifyArgs {
 
 impl Verb for CutsArgs {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let cuts = Cuts {
-            recorded: self.recorded.clone(),
-            replica: self.replica.clone(),
-            partition: self.partition.clone(),
-            journal: self.journal.clone(),
-            at: self.at.clone(),
-            fs_type: self.fs_type.clone(),
-            mount_opts: self.mount.clone(),
-            data_mode: self.data_mode.into(),
-            cuts: self.cuts,
-            fsck_every: self.fsck_every,
-            seed: self.seed,
-        };
-        let summary = cuts.run().map_err(|error| match error {
-            CutError::Mark(error) => bad_marks(Path::new(&self.recorded), &error),
-            error => failure::workload(format!("promises {}", self.recorded), error),
+        let recorded = &self.cuts.recorded;
+        let summary = self.cuts.run().map_err(|error| match error {
+            CutError::Mark(error) => bad_marks(Path::new(recorded), &error),
+            error => failure::workload(format!("promises {recorded}"), error),
         })?;
         if self.json {
             context.print_json(&json!({"schema": 1, "summary": summary}))?;
@@ -300,7 +201,7 @@ impl Verb for CutsArgs {
         match summary.losses.first() {
             None => Ok(()),
             Some(first) => Err(failure::broken(
-                &self.recorded,
+                recorded,
                 summary.losses.len() as u64,
                 first,
             )),

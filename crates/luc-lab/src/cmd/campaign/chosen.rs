@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use luc_campaign::file::Half;
 use luc_campaign::places::{Erase, Scratch, Setup};
 use luc_campaign::{Campaign, Part, campaigns};
 
@@ -25,63 +24,14 @@ pub struct Chosen {
     /// Directory for the results; created if absent [default: out/NAME]
     #[arg(long, short = 'o', value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     out: Option<PathBuf>,
-    /// Use only these blocks
-    #[arg(long, value_name = "BLOCK", value_delimiter = ',')]
-    only: Vec<String>,
-    /// Replace the values of a factor, for example --set kernel=6.12 or --set vcpus=1,4; may be
-    /// repeated
-    #[arg(long = "set", value_name = "FACTOR=VALUE,...")]
-    values: Vec<String>,
-    /// Measure each point N times, however wide its intervals are
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    repeats: Option<u32>,
-    /// Number of points to draw in each block that draws points, or `all`
-    #[arg(long, value_name = "N", value_parser = draw)]
-    draw: Option<u32>,
-    /// Use only this half of the drawn points, with its own seeds: a finding must hold on both
-    /// halves
-    #[arg(long, value_name = "HALF")]
-    half: Option<HalfArg>,
-    /// Seed to use instead of the campaign's: draws other points and uses other seeds
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum HalfArg {
-    Even,
-    Odd,
-}
-
-impl From<HalfArg> for Half {
-    fn from(half: HalfArg) -> Self {
-        match half {
-            HalfArg::Even => Self::Even,
-            HalfArg::Odd => Self::Odd,
-        }
-    }
-}
-
-fn draw(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        _ if text == "all" => Ok(u32::MAX),
-        Ok(points) if points > 0 => Ok(points),
-        _ => Err("expected a number of points or `all`".to_owned()),
-    }
+    #[command(flatten)]
+    part: Part,
 }
 
 impl Chosen {
     pub fn campaign(&self) -> Result<Campaign, Failure> {
-        let part = Part {
-            blocks: self.only.clone(),
-            values: self.values.clone(),
-            repeats: self.repeats,
-            draw: self.draw,
-            half: self.half.map(Half::from),
-            seed: self.seed,
-        };
-        part.of(campaigns::load(&self.campaign).or_failure()?)
-            .or_failure()
+        let whole = campaigns::load(&self.campaign).or_failure()?;
+        self.part.of(whole).or_failure()
     }
 
     pub fn out(&self) -> PathBuf {
