@@ -7,7 +7,7 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use common::luc_lab;
-use luc_test::command::run;
+use luc_test::command::{assert_holds, run};
 use serde_json::Value;
 
 const WORST: &str = r#"title = "Worst"
@@ -65,11 +65,8 @@ fn rates(dir: &Path, heading: &str) -> Vec<f64> {
 fn the_worst_points_come_with_commands_that_measure_them_again() {
     let dir = tempfile::tempdir().expect("a folder");
     let said = campaign(dir.path(), &["run", "worst.toml"]);
-    assert!(
-        said.contains("0 of 6 figures reached their bounds; missed: 6"),
-        "{said}"
-    );
-    assert!(said.contains("[exit 15]"), "{said}");
+    assert_holds(&said, "0 of 6 figures reached their bounds; missed: 6");
+    assert_holds(&said, "[exit 15]");
     let program = luc_lab().get_program().to_string_lossy().into_owned();
     let joined = said.replace(" \\\n    ", " ");
     let lines = joined.lines();
@@ -119,7 +116,7 @@ fn halves_and_draws_go_on_from_each_other() {
         ["--seed", "-1"],
     ] {
         let said = campaign(dir.path(), &[&["run", "worst.toml"], &words[..]].concat());
-        assert!(said.contains("[exit 2]"), "{said}");
+        assert_holds(&said, "[exit 2]");
     }
 }
 

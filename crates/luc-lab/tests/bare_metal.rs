@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{METAL, luc_lab};
-use luc_test::command::run;
+use luc_test::command::{assert_begins, assert_ends, assert_holds, run};
 use rustix::process::{Pid, Signal, kill_process};
 
 const WRITEBACK: &str = "/proc/sys/vm/dirty_writeback_centisecs";
@@ -123,10 +123,8 @@ fn a_campaign_on_a_loop_device() {
     let erase = ["--device", device, "--erase"];
 
     let said = campaign(&[&["run", "metal.toml", "-o", "out"], &erase[..]].concat());
-    assert!(
-        said.contains("2 cells.") && said.ends_with("[exit 0]\n"),
-        "{said}"
-    );
+    assert_holds(&said, "2 cells.");
+    assert_ends(&said, "[exit 0]\n");
     as_before("success");
     let said = campaign(&["status", "metal.toml", "-o", "out"]);
     assert!(
@@ -135,14 +133,9 @@ fn a_campaign_on_a_loop_device() {
     );
 
     let said = campaign(&[&["run", "wrong.toml", "-o", "wrong"], &erase[..]].concat());
-    assert!(
-        said.contains("2 cells failed") && said.ends_with("[exit 20]\n"),
-        "{said}"
-    );
-    assert!(
-        said.contains("arm stock: luc-lab bench create-fsync --threads 0"),
-        "{said}"
-    );
+    assert_holds(&said, "2 cells failed");
+    assert_ends(&said, "[exit 20]\n");
+    assert_holds(&said, "arm stock: luc-lab bench create-fsync --threads 0");
     as_before("failure");
 
     let mut child = begun(dir.path(), device);
@@ -157,16 +150,16 @@ fn a_campaign_on_a_loop_device() {
     end(&mut begun(dir.path(), device), Signal::KILL);
     assert!(is_mounted(device), "nobody could unmount it");
     let said = campaign(&["restore"]);
-    assert!(
-        said.starts_with("restored after a killed run: the scratch device was unmounted"),
-        "{said}"
+    assert_begins(
+        &said,
+        "restored after a killed run: the scratch device was unmounted",
     );
     as_before("kill -9, then restore");
 
     end(&mut begun(dir.path(), device), Signal::KILL);
     let said = campaign(&[&["run", "metal.toml", "-o", "again"], &erase[..]].concat());
-    assert!(said.contains("note: restored after a killed run"), "{said}");
-    assert!(said.ends_with("[exit 0]\n"), "{said}");
+    assert_holds(&said, "note: restored after a killed run");
+    assert_ends(&said, "[exit 0]\n");
     as_before("kill -9, then a run");
     assert!(campaign(&["restore"]).starts_with("nothing is left to restore"));
 }

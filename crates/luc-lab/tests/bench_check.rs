@@ -7,7 +7,7 @@ use std::fs;
 use assert_cmd::Command;
 use common::luc_lab;
 use insta::assert_snapshot;
-use luc_test::command::run;
+use luc_test::command::{assert_begins, assert_ends, assert_holds, run};
 
 fn check() -> Command {
     let mut command = luc_lab();
@@ -44,11 +44,11 @@ fn files_are_told_line_by_line_what_is_wrong() {
 fn files_that_are_not_there() {
     let dir = tempfile::tempdir().expect("temporary folder");
     let said = run(check().arg("varmial").current_dir(dir.path()));
-    assert!(said.ends_with("[exit 5]\n"), "{said}");
-    assert!(said.contains("`varmail`, `oltp`"), "{said}");
+    assert_ends(&said, "[exit 5]\n");
+    assert_holds(&said, "`varmail`, `oltp`");
     let said = run(check().arg(".").current_dir(dir.path()));
-    assert!(said.ends_with("[exit 14]\n"), "{said}");
-    assert!(said.starts_with("luc-lab: .: cannot read it"), "{said}");
+    assert_ends(&said, "[exit 14]\n");
+    assert_begins(&said, "luc-lab: .: cannot read it");
 }
 
 #[test]

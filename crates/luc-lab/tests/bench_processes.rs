@@ -6,6 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use luc_test::command::{assert_begins, assert_ends, assert_holds};
 use luc_test::with_tmpfs;
 use luc_workload::{BenchReport, Outcome, SCHEMA};
 
@@ -315,11 +316,8 @@ fn errors_are_one_line_that_names_the_file() {
     for name in ["metarates", "iozone", "mdtest", "fsync-storm"] {
         let text = said(&luc(name, missing).output().expect("runs"));
         let start = format!("luc-lab: {name}: cannot create directory /no/such/folder/");
-        assert!(text.starts_with(&start), "{text}");
-        assert!(
-            text.ends_with("; give an existing directory\n[exit 14]"),
-            "{text}"
-        );
+        assert_begins(&text, &start);
+        assert_ends(&text, "; give an existing directory\n[exit 14]");
         assert_eq!(text.lines().count(), 2, "{text}");
     }
 }
@@ -374,8 +372,8 @@ fn nobody_works_by_hand() {
         .output()
         .expect("runs");
     let text = said(&output);
-    assert!(text.contains("only a workload can start"), "{text}");
-    assert!(text.ends_with("[exit 2]"), "{text}");
+    assert_holds(&text, "only a workload can start");
+    assert_ends(&text, "[exit 2]");
 }
 
 #[test]
@@ -415,6 +413,6 @@ fn a_worker_names_the_file_it_failed_on() {
     }
     with_tmpfs("ro", |dir| {
         let text = said(&luc("metarates", dir).output().expect("runs"));
-        assert!(text.contains("mount it read-write"), "{text}");
+        assert_holds(&text, "mount it read-write");
     });
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use common::luc_lab;
-use luc_test::command::outputs;
+use luc_test::command::{assert_holds, outputs};
 use serde_json::Value;
 
 /// The exit code, standard output and standard error of a run.
@@ -28,11 +28,9 @@ fn a_workload_that_comes_with_the_program() {
     let words = "varmail --preset paper -D nthreads=4 --ops 500 --seed 9";
     let (code, shown, said) = run(dir.path(), words);
     assert_eq!(code, 0, "{said}");
-    assert!(
-        shown.contains("4 threads") && shown.contains("256 files"),
-        "{shown}"
-    );
-    assert!(shown.contains("Per-Operation Breakdown\n"), "{shown}");
+    assert_holds(&shown, "4 threads");
+    assert_holds(&shown, "256 files");
+    assert_holds(&shown, "Per-Operation Breakdown\n");
     let summary = shown.lines().find(|line| line.starts_with("IO Summary: "));
     assert!(
         summary.is_some_and(|line| line.contains(" 500 ops ")),
@@ -55,8 +53,8 @@ fn a_workload_that_comes_with_the_program() {
 fn the_files_of_filebench() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let (_, shown, _) = run(dir.path(), "varmail --filebench-generator --prepare-only");
-    assert!(shown.contains("1000 files (805 exist)"), "{shown}");
-    assert!(shown.contains(" 14.959 MB\n"), "{shown}");
+    assert_holds(&shown, "1000 files (805 exist)");
+    assert_holds(&shown, " 14.959 MB\n");
     assert!(!shown.contains("measured for"), "{shown}");
 }
 
@@ -68,7 +66,7 @@ fn nothing_is_made_for_a_file_that_cannot_run() {
     let place = tempfile::tempdir().expect("temporary directory");
     let (code, _, line) = run(place.path(), file.to_str().expect("UTF-8"));
     assert_eq!(code, 16);
-    assert!(line.contains("broken.f:1:"), "{line}");
+    assert_holds(&line, "broken.f:1:");
     assert_eq!(run(place.path(), "varmail -D nthreds=4").0, 16);
     let wrong = "define fileset name=a,path=/tmp,entries=3,size=1k,prealloc=100
         define process name=p { thread name=t { flowop openfile name=o,filesetname=a,fd=1 } }
@@ -77,9 +75,9 @@ fn nothing_is_made_for_a_file_that_cannot_run() {
     fs::write(&file, wrong).expect("writes");
     let (code, _, line) = run(place.path(), file.to_str().expect("UTF-8"));
     assert_eq!(code, 14, "{line}");
-    assert!(
-        line.contains("flowop o (line 2): fd 1 already holds an open file; close it first"),
-        "{line}"
+    assert_holds(
+        &line,
+        "flowop o (line 2): fd 1 already holds an open file; close it first",
     );
     assert_eq!(fs::read_dir(place.path()).expect("readable").count(), 0);
 }
@@ -92,8 +90,6 @@ fn a_directory_that_is_not_there_is_one_line() {
         line.starts_with("luc-lab: varmail") && line.lines().count() == 1,
         "{line}"
     );
-    assert!(
-        line.contains("/nowhere/at/all") && line.contains("give an existing directory"),
-        "{line}"
-    );
+    assert_holds(&line, "/nowhere/at/all");
+    assert_holds(&line, "give an existing directory");
 }

@@ -15,7 +15,7 @@ use luc_campaign::places::{self, Setup};
 use luc_campaign::result::ArmResult;
 use luc_campaign::store::CellResult;
 use luc_campaign::{Cell, Store, arms, campaigns, measures, points};
-use luc_test::command::{dense, run};
+use luc_test::command::{assert_ends, assert_holds, dense, run};
 use luc_test::with_tmpfs;
 
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -92,7 +92,7 @@ fn files_are_told_where_they_are_wrong() {
         .replace("[1, 4] }", &format!("[1, 4]{factors} }}"));
     fs::write(dir.path().join("bad.toml"), text).expect("written");
     let said = run(luc_in(dir.path()).args(["campaign", "run", "bad.toml"]));
-    assert!(said.contains("more than 100000 points"), "{said}");
+    assert_holds(&said, "more than 100000 points");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn campaigns_keys_and_folders_that_are_none() {
     let point = points::all(&campaign).remove(0);
     let key = point.cell(1).key();
     let edit = |before: &str, after: &str| {
-        assert!(key.contains(before), "{key}");
+        assert_holds(&key, before);
         key.replacen(before, after, 1)
     };
     let lines: [&[&str]; 16] = [
@@ -233,11 +233,9 @@ fn what_changed_between_two_folders() {
         }
     }
     let said = run(luc_in(dir.path()).args(["campaign", "diff", "a"]));
-    assert!(
-        said.contains("8 figures") && said.contains("4 changed, 4 the same"),
-        "{said}"
-    );
-    assert!(said.ends_with("[exit 28]\n"), "{said}");
+    assert_holds(&said, "8 figures");
+    assert_holds(&said, "4 changed, 4 the same");
+    assert_ends(&said, "[exit 28]\n");
 }
 
 /// The cells of an export are measured elsewhere, so their folder holds nothing else.
@@ -255,13 +253,13 @@ fn gathered_cells_are_compared_after_a_report() {
     let diff = || run(luc_in(dir.path()).args(["campaign", "diff", "gathered", "gathered"]));
     let refused = diff();
     let remedy = "`luc-lab campaign report CAMPAIGN --out gathered` writes it";
-    assert!(refused.contains(remedy), "{refused}");
+    assert_holds(&refused, remedy);
     luc_in(dir.path())
         .args(["campaign", "report", "good.toml", "--out", "gathered"])
         .assert()
         .success();
     let same = diff();
-    assert!(same.contains("0 changed, 8 the same"), "{same}");
+    assert_holds(&same, "0 changed, 8 the same");
 }
 
 #[test]
@@ -318,10 +316,8 @@ fn results_that_are_damaged_old_or_of_the_future() {
     // Nothing is missing, so nothing is measured; current versions take precedence over newer
     // results.
     let said = campaign_run(dir.path());
-    assert!(
-        said.contains("4 figures reached their bounds.") && said.contains("2.000"),
-        "{said}"
-    );
+    assert_holds(&said, "4 figures reached their bounds.");
+    assert_holds(&said, "2.000");
 
     fs::write(&files[0], "{\"schema\":\"luc-cell/1\",").expect("cut short");
     let text = fs::read_to_string(&files[1]).expect("a result");
@@ -339,11 +335,8 @@ fn results_that_are_damaged_old_or_of_the_future() {
     let store = Store::open(&out).expect("a store");
     let lock = store.lock().expect("the lock");
     let said = campaign_run(dir.path());
-    assert!(
-        said.contains("another campaign run is using this folder"),
-        "{said}"
-    );
-    assert!(said.ends_with("[exit 27]\n"), "{said}");
+    assert_holds(&said, "another campaign run is using this folder");
+    assert_ends(&said, "[exit 27]\n");
     drop(lock);
 }
 
@@ -359,15 +352,13 @@ fn a_full_disk_is_told_and_loses_nothing() {
             .count();
         let said = run(luc_in(dir).args(["campaign", "report", "good.toml", "-o", "out"]));
         let line = "luc-lab: cannot write out/report.html: No space left on device";
-        assert!(said.contains(line), "{said}");
+        assert_holds(&said, line);
         let source = ["--source", SOURCES];
         let line = ["campaign", "run", "good.toml", "-o", "out"];
         let said = run(luc_in(dir).args(line).args(source));
         let line = "luc-lab: cannot write out/campaign.toml: No space left on device";
-        assert!(
-            said.contains(line) && said.ends_with("[exit 1]\n"),
-            "{said}"
-        );
+        assert_holds(&said, line);
+        assert_ends(&said, "[exit 1]\n");
         fs::remove_file(dir.join("fill")).expect("room again");
         let after = fs::read_dir(dir.join("out/cells"))
             .expect("results")

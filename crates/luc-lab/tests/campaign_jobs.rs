@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use common::{SMALL, luc_lab};
-use luc_test::command::outputs;
+use luc_test::command::{assert_begins, assert_holds, outputs};
 use tempfile::TempDir;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -76,10 +76,7 @@ fn no_slurm() {
     fs::remove_file(slurm.path("bin/scontrol")).expect("removed");
     let (code, line) = slurm.run(&slurm.path("out"), &[]);
     assert_eq!(code, BACK_END, "{line}");
-    assert!(
-        line.starts_with("luc-lab: slurm: no scontrol in PATH; run this where"),
-        "{line}"
-    );
+    assert_begins(&line, "luc-lab: slurm: no scontrol in PATH; run this where");
 }
 
 #[test]
@@ -96,10 +93,7 @@ fn a_slurm_that_refuses() {
     slurm.command("scontrol", "echo 'MaxArraySize            = 0'");
     let (code, line) = slurm.run(&slurm.path("out"), &[]);
     assert_eq!(code, BACK_END, "{line}");
-    assert!(
-        line.contains("does not run job arrays: MaxArraySize is 0"),
-        "{line}"
-    );
+    assert_holds(&line, "does not run job arrays: MaxArraySize is 0");
 }
 
 /// Jobs leave no result, because the nodes do not see the folder.
@@ -116,9 +110,9 @@ fn jobs_that_leave_nothing() {
     let more = [one, how].concat();
     let (code, line) = slurm.run(&slurm.path("out"), &more);
     assert_eq!(code, luc_cli::Code::Lab as i32, "{line}");
-    assert!(
-        line.contains("left no result (no longer in the queue); submitting it again"),
-        "{line}"
+    assert_holds(
+        &line,
+        "left no result (no longer in the queue); submitting it again",
     );
     let submitted = fs::read_to_string(slurm.path("submitted")).expect("submitted");
     assert_eq!(submitted.lines().count(), 2, "{submitted}");
@@ -144,13 +138,13 @@ fn folders_that_cannot_be_written() {
     fs::write(slurm.path("file"), "").expect("a file");
     let (code, line) = slurm.run(&slurm.path("file"), &[]);
     assert_eq!(code, UNEXPECTED, "{line}");
-    assert!(line.contains("Not a directory"), "{line}");
+    assert_holds(&line, "Not a directory");
     // A file instead of the keys' folder.
     fs::create_dir_all(slurm.path("out/cells")).expect("a folder");
     fs::write(slurm.path("out/slurm"), "").expect("a file");
     let (code, line) = slurm.run(&slurm.path("out"), &[]);
     assert_eq!(code, UNEXPECTED, "{line}");
-    assert!(line.contains("out/slurm"), "{line}");
+    assert_holds(&line, "out/slurm");
     assert!(!slurm.path("submitted").exists(), "no job without keys");
 }
 
@@ -167,7 +161,7 @@ fn keys_that_are_none() {
     };
     let (code, line) = cell("1");
     assert_eq!(code, UNEXPECTED, "{line}");
-    assert!(line.contains("cannot read keys: No such file"), "{line}");
+    assert_holds(&line, "cannot read keys: No such file");
     fs::write(&keys, "").expect("a file");
     assert_eq!(
         cell("1"),
@@ -177,10 +171,7 @@ fn keys_that_are_none() {
     fs::write(&keys, "{\"place\":\"lab\",\"mach\n").expect("a file");
     let (code, line) = cell("1");
     assert_eq!(code, CAMPAIGN, "{line}");
-    assert!(
-        line.starts_with("luc-lab: cell: keys:1: EOF while parsing"),
-        "{line}"
-    );
+    assert_begins(&line, "luc-lab: cell: keys:1: EOF while parsing");
     fs::write(&keys, b"\xff\xfe\n").expect("a file");
     assert_eq!(cell("1").0, UNEXPECTED);
     fs::write(&keys, "a\nb\n").expect("a file");
@@ -225,10 +216,7 @@ fn a_script_for_gnu_parallel_refuses_any_other() {
     };
     let refused = |(code, line): (i32, String)| {
         assert_eq!((code, line.lines().count()), (1, 1), "{line}");
-        assert!(
-            line.contains("no GNU parallel in PATH; install it"),
-            "{line}"
-        );
+        assert_holds(&line, "no GNU parallel in PATH; install it");
         assert!(!pretended.path("measured").exists());
     };
     refused(run());
@@ -253,14 +241,14 @@ fn exports_are_what_the_shell_and_python_take() {
     assert_eq!(text.lines().count(), 8, "four points, twice each");
     for line in text.lines() {
         let begin = "/opt/luc-lab campaign cell '{\"place\":\"lab\",";
-        assert!(line.starts_with(begin), "{line}");
-        assert!(line.contains("/it's out\" --source "), "{line}");
+        assert_begins(line, begin);
+        assert_holds(line, "/it's out\" --source ");
     }
     let (code, text, _) = export("it's out", "snakemake");
     assert_eq!(code, 0);
     assert_eq!(text.matches("rule cell:").count(), 1);
     assert_eq!(text.matches(", 1, 1152),").count(), 8, "{text}");
-    assert!(text.contains("/it's out\"\n"), "{text}");
+    assert_holds(&text, "/it's out\"\n");
     assert!(
         !dir.path().join("it's out").exists(),
         "an export writes nothing"
@@ -268,7 +256,7 @@ fn exports_are_what_the_shell_and_python_take() {
     // A folder that no Snakefile can name.
     let (code, _, line) = export("{out}", "snakemake");
     assert_eq!(code, CAMPAIGN, "{line}");
-    assert!(line.contains("or contains a brace"), "{line}");
+    assert_holds(&line, "or contains a brace");
     // A folder with other things in it.
     fs::create_dir(dir.path().join("other")).expect("a folder");
     let (code, _, line) = export("other", "lines");

@@ -7,7 +7,7 @@ use std::fs;
 
 use common::luc_lab;
 use insta::assert_snapshot;
-use luc_test::command::{dense, run};
+use luc_test::command::{assert_begins, assert_ends, dense, run};
 use luc_test::{completions, pages};
 
 #[test]
@@ -70,21 +70,21 @@ fn benches_print_json_and_name_what_failed() {
     assert_eq!(report["workload"], "create-fsync");
     assert!(said.ends_with("[exit 0]\n"));
     let said = run(luc_lab().args(["bench", "burst", "/no/such/folder"]));
-    assert!(
-        said.starts_with("luc-lab: burst: cannot create directory /no/such/folder/"),
-        "{said}"
+    assert_begins(
+        &said,
+        "luc-lab: burst: cannot create directory /no/such/folder/",
     );
-    assert!(said.ends_with("[exit 14]\n"), "{said}");
+    assert_ends(&said, "[exit 14]\n");
 }
 
 #[test]
 fn the_lab_refuses_nonsense_before_it_starts() {
     let unknown = run(luc_lab().args(["run", "--kernel", "1.0", "--no-module", "--", "true"]));
-    assert!(
-        unknown.starts_with("luc-lab: no kernel named \"1.0\"; known kernels: "),
-        "{unknown}"
+    assert_begins(
+        &unknown,
+        "luc-lab: no kernel named \"1.0\"; known kernels: ",
     );
-    assert!(unknown.ends_with("[exit 20]\n"), "{unknown}");
+    assert_ends(&unknown, "[exit 20]\n");
     let lines: [&[&str]; 3] = [
         &["--cpu-mips", "333", "--no-module", "--", "true"],
         &["--file", "here", "--", "true"],

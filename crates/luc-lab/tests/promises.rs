@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use common::luc_lab;
-use luc_test::command::outputs;
+use luc_test::command::{assert_begins, assert_holds, outputs};
 
 struct Ground {
     top: tempfile::TempDir,
@@ -40,7 +40,7 @@ impl Ground {
         let work = "--processes 2 --threads 2 --ops 150 --seed 5 --sync-at-end";
         let (code, out, err) = ground.promises("work", &work.split(' ').collect::<Vec<_>>());
         assert_eq!((code, err.as_str()), (0, ""), "{out}");
-        assert!(out.contains("syncs acknowledged"), "{out}");
+        assert_holds(&out, "syncs acknowledged");
         ground
     }
 
@@ -48,7 +48,7 @@ impl Ground {
     fn refused(&self, verb: &str, more: &[&str]) -> (i32, String) {
         let (code, _, err) = self.promises(verb, more);
         assert_eq!(err.lines().count(), 1, "{err}");
-        assert!(err.starts_with("luc-lab: "), "{err}");
+        assert_begins(&err, "luc-lab: ");
         (code, err)
     }
 
@@ -78,7 +78,7 @@ fn a_clean_tree_is_0_and_a_broken_promise_25() {
     let ground = Ground::worked();
     let (code, out, err) = ground.promises("verify", &[]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
-    assert!(out.contains("0 broken promises"), "{out}");
+    assert_holds(&out, "0 broken promises");
     let (path, name) = ground.some_file();
     let mut data = fs::read(&path).expect("data");
     data[100] ^= 1;
@@ -86,9 +86,9 @@ fn a_clean_tree_is_0_and_a_broken_promise_25() {
     let (code, out, err) = ground.promises("verify", &[]);
     assert_eq!(code, 25);
     let line = format!("garbage: {name} sector 0: expected version ");
-    assert!(out.starts_with(&line), "{out}");
-    assert!(out.contains("acknowledged by mark"), "{out}");
-    assert!(err.contains("1 promise broken; first: garbage"), "{err}");
+    assert_begins(&out, &line);
+    assert_holds(&out, "acknowledged by mark");
+    assert_holds(&err, "1 promise broken; first: garbage");
     let (code, out, _) = ground.promises("verify", &["--json"]);
     let report: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(
@@ -105,7 +105,7 @@ fn marks_up_to_a_place_leave_the_rest_unexplained() {
     let ground = Ground::worked();
     let (code, out, _) = ground.promises("verify", &["--until", "0"]);
     assert_eq!(code, 25);
-    assert!(out.starts_with("unexplained: "), "{out}");
+    assert_begins(&out, "unexplained: ");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn bad_input_is_one_line() {
         fs::write(ground.path("marks"), bytes).expect("marks");
         let (code, line) = ground.refused("verify", &[]);
         assert_eq!(code, 24, "{line}");
-        assert!(line.contains(said), "{line}");
+        assert_holds(&line, said);
     }
     fs::remove_file(ground.path("marks")).expect("removed");
     assert_eq!(ground.refused("verify", &[]).0, 5);
@@ -135,5 +135,5 @@ fn bad_input_is_one_line() {
     fs::write(ground.path("tree").join("mine"), "x").expect("file");
     let (code, line) = ground.refused("work", &[]);
     assert_eq!(code, 14);
-    assert!(line.contains("is not empty"), "{line}");
+    assert_holds(&line, "is not empty");
 }

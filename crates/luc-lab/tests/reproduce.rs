@@ -7,7 +7,7 @@ use std::process::Command;
 
 use common::luc_lab;
 use insta::assert_snapshot;
-use luc_test::command::run;
+use luc_test::command::{assert_ends, assert_holds, run};
 
 #[test]
 fn figures_are_listed() {
@@ -32,7 +32,7 @@ fn what_is_no_figure_is_refused_in_a_line() {
     let nothing = run(luc_lab()
         .args(["reproduce", "D5.8", "--from-results", "--out"])
         .arg(dir.path()));
-    assert!(nothing.ends_with("[exit 27]\n"), "{nothing}");
+    assert_ends(&nothing, "[exit 27]\n");
     assert_eq!(nothing.trim_end().lines().count(), 2, "{nothing}");
 }
 
@@ -45,13 +45,13 @@ fn poles_are_computed() {
         .args(["reproduce", "D5.6", "--markdown"])
         .arg(&page)
         .current_dir(dir.path()));
-    assert!(said.contains("1 figure: 1 reproduced"), "{said}");
+    assert_holds(&said, "1 figure: 1 reproduced");
     let wide = said.lines().find(|line| line.chars().count() > 80);
     assert_eq!(wide, None, "a terminal has 80 columns");
     let page = std::fs::read_to_string(page).expect("a page");
-    assert!(
-        page.contains("all poles lie inside the unit circle |  | 0.74 |  |  | reproduced |"),
-        "{page}"
+    assert_holds(
+        &page,
+        "all poles lie inside the unit circle |  | 0.74 |  |  | reproduced |",
     );
     assert!(!dir.path().join("out").exists());
 }
@@ -100,7 +100,7 @@ fn the_page_is_made_of_the_kept_cells() {
         .arg(dir.path())
         .arg("--markdown")
         .arg(&page));
-    assert!(said.contains("figures:"), "{said}");
+    assert_holds(&said, "figures:");
     let read = |path: &Path| std::fs::read_to_string(path).expect("a file of the page");
     let (kept, made) = (read(&docs.join("reproduction.md")), read(&page));
     let other = kept

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use common::luc_lab;
 use insta::assert_snapshot;
-use luc_test::command::run;
+use luc_test::command::{assert_holds, run};
 use serde_json::Value;
 
 const CAMPAIGN: &str = r#"title = "Loops on paper"
@@ -134,7 +134,7 @@ fn disks_of_the_documents_have_sources() {
     for system in json["systems"].as_array().expect("a list") {
         let name = system["name"].as_str().expect("a name");
         let ran = sim(&["run", "--disk", name, "--", "burst", "--bursts", "2"]);
-        assert!(ran.contains("[exit 0]"), "{ran}");
+        assert_holds(&ran, "[exit 0]");
         let mhz = system["mhz"].as_array().expect("a list").iter();
         let mhz = mhz.map(Value::to_string).collect::<Vec<_>>().join(", ");
         let row = format!(
@@ -208,5 +208,5 @@ fn the_lab_stands_beside_it() {
     let (_, end) = said.split_once("\n\n").expect("a table, then sums");
     assert_snapshot!(end);
     let none = sim(&["validate", "/nowhere"]);
-    assert!(none.contains("[exit 27]"), "{none}");
+    assert_holds(&none, "[exit 27]");
 }

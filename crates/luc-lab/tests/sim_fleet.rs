@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::luc_lab;
-use luc_test::command::run;
+use luc_test::command::{assert_begins, assert_ends, assert_holds, run};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -72,7 +72,7 @@ fn answer(said: &str) -> String {
 fn a_fleet_fits_a_terminal_and_is_the_same_every_time() {
     let place = Place::new();
     let said = place.small(&[]);
-    assert!(said.ends_with("[exit 0]\n"), "{said}");
+    assert_ends(&said, "[exit 0]\n");
     for part in [
         "LUC/stock, 20 nodes,",
         "holding stays",
@@ -113,7 +113,7 @@ fn a_fleet_fits_a_terminal_and_is_the_same_every_time() {
 fn a_node_can_be_simulated_again() {
     let place = Place::new();
     let kept = place.small(&["--out", "out.jsonl"]);
-    assert!(kept.ends_with("[exit 0]\n"), "{kept}");
+    assert_ends(&kept, "[exit 0]\n");
     let Some(command) = kept
         .lines()
         .find(|line| line.starts_with("  luc-lab sim run"))
@@ -274,10 +274,8 @@ fn fleets_that_are_none_are_refused_in_a_line() {
         ["--jobs", "0"],
     ] {
         let said = place.fleet(&words);
-        assert!(
-            said.starts_with("error: ") && said.ends_with("[exit 2]\n"),
-            "{said}"
-        );
+        assert_begins(&said, "error: ");
+        assert_ends(&said, "[exit 2]\n");
     }
     let printed = place.fleet(&["--print-table"]);
     fs::write(
@@ -286,7 +284,7 @@ fn fleets_that_are_none_are_refused_in_a_line() {
     )
     .expect("written");
     let again = place.fleet(&["--table", "printed.toml", "--nodes", "1", "--phases", "0"]);
-    assert!(again.ends_with("[exit 0]\n"), "{again}");
+    assert_ends(&again, "[exit 0]\n");
 }
 
 fn lines(path: &Path) -> usize {
@@ -317,13 +315,10 @@ fn an_interrupt_tells_what_is_done_so_far() {
     assert_eq!(output.status.code(), Some(130));
     let said = String::from_utf8_lossy(&output.stdout);
     let nodes = luc_base::words::count(lines(&out) as i128 - 1);
-    assert!(
-        said.starts_with(&format!("LUC/stock, {nodes} of 900,000 nodes")),
-        "{said}"
-    );
+    assert_begins(&said, &format!("LUC/stock, {nodes} of 900,000 nodes"));
     let told = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        told.contains("luc-lab: interrupted: the same command continues from out.jsonl"),
-        "{told}"
+    assert_holds(
+        &told,
+        "luc-lab: interrupted: the same command continues from out.jsonl",
     );
 }

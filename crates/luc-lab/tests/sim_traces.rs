@@ -11,7 +11,7 @@ use luc_control::Params;
 use luc_model::{Observed, fsync_model, write_model};
 use luc_sim::processors::Machine;
 use luc_sim::{Setup, recorder};
-use luc_test::command::outputs;
+use luc_test::command::{assert_begins, assert_holds, outputs};
 use luc_trace::{Event, Record, Span, SpanKind, Trace};
 use luc_workload::Outcome;
 use serde_json::Value;
@@ -420,11 +420,8 @@ fn recordings_that_tell_no_machine() {
     luc_test::command::record(&file, &luc_trace::Header::default(), spans);
     let (code, out, said) = say("sim calibrate", &file);
     assert!(code == 0 && said.is_empty(), "{said}");
-    assert!(
-        out.contains("8:0: the trace has no journal commit"),
-        "{out}"
-    );
-    assert!(out.contains("8:1: disk "), "{out}");
+    assert_holds(&out, "8:0: the trace has no journal commit");
+    assert_holds(&out, "8:1: disk ");
 }
 
 #[test]
@@ -511,9 +508,6 @@ fn campaigns_have_what_recordings_show() {
 fn a_recording_that_cannot_be_written_is_a_line() {
     let words = ["sim", "run", "--record", "/nowhere/run.luc", "--", "burst"];
     let (code, _, said) = outputs(luc_lab().args(words));
-    assert!(
-        said.starts_with("luc-lab: trace /nowhere/run.luc: "),
-        "{said}"
-    );
+    assert_begins(&said, "luc-lab: trace /nowhere/run.luc: ");
     assert_eq!((said.lines().count(), code), (1, 24));
 }

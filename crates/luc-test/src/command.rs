@@ -20,6 +20,24 @@ pub fn outputs(command: &mut Command) -> (i32, String, String) {
     (code, text(output.stdout), text(output.stderr))
 }
 
+/// Fails unless the text holds this part.
+#[track_caller]
+pub fn assert_holds(text: &str, part: &str) {
+    assert!(text.contains(part), "{part:?} is not in:\n{text}");
+}
+
+/// Fails unless the text begins like this.
+#[track_caller]
+pub fn assert_begins(text: &str, begin: &str) {
+    assert!(text.starts_with(begin), "{begin:?} does not begin:\n{text}");
+}
+
+/// Fails unless the text ends like this.
+#[track_caller]
+pub fn assert_ends(text: &str, end: &str) {
+    assert!(text.ends_with(end), "{end:?} does not end:\n{text}");
+}
+
 /// Formats JSON with one line per object or list that holds no other object.
 pub fn dense(json: &str) -> String {
     use serde_json::Value;

@@ -3,6 +3,7 @@
 mod common;
 
 use common::Pretended;
+use luc_test::command::{assert_begins, assert_ends, assert_holds};
 use luc_trace::{Header, Span, SpanKind};
 
 const MS: u64 = 1_000_000;
@@ -125,13 +126,10 @@ fn convoys_here() -> (Pretended, String) {
 fn convoys_are_recognised_in_a_recording() {
     let (machine, file) = convoys_here();
     let said = machine.run(&["doctor", "--from", &file]);
-    assert!(
-        said.starts_with("/srv/data: syncs wait for the commits of others: "),
-        "{said}"
-    );
-    assert!(said.contains("\n  next: luc on /srv/data\n"), "{said}");
-    assert!(said.contains("\n    mailer "), "{said}");
-    assert!(said.ends_with("[exit 26]\n"), "{said}");
+    assert_begins(&said, "/srv/data: syncs wait for the commits of others: ");
+    assert_holds(&said, "\n  next: luc on /srv/data\n");
+    assert_holds(&said, "\n    mailer ");
+    assert_ends(&said, "[exit 26]\n");
 }
 
 /// Device numbers of another machine say nothing about this one's.
@@ -140,8 +138,8 @@ fn a_recording_from_elsewhere_is_of_no_path_here() {
     let machine = machine();
     let file = record(&machine, "elsewhere", "another-boot", &convoys());
     let said = machine.run(&["doctor", "--from", &file]);
-    assert!(said.starts_with("254:16: syncs wait"), "{said}");
-    assert!(said.contains("\n  next: luc on PATH\n"), "{said}");
+    assert_begins(&said, "254:16: syncs wait");
+    assert_holds(&said, "\n  next: luc on PATH\n");
 }
 
 #[test]
@@ -163,17 +161,11 @@ fn what_luc_cannot_help_against() {
     let machine = machine();
     let file = record(&machine, "alone", "this-boot", &alone());
     let said = machine.run(&["doctor", "--from", &file]);
-    assert!(
-        said.starts_with("/srv/data: syncs wait for the disk"),
-        "{said}"
-    );
-    assert!(
-        said.contains("\n  next: see the other remedies below\n"),
-        "{said}"
-    );
+    assert_begins(&said, "/srv/data: syncs wait for the disk");
+    assert_holds(&said, "\n  next: see the other remedies below\n");
     let end =
         "the file system loses time, and only a faster device would help; see above\n[exit 35]\n";
-    assert!(said.ends_with(end), "{said}");
+    assert_ends(&said, end);
 }
 
 #[test]
@@ -189,7 +181,7 @@ fn what_it_refuses() {
         assert!(said.trim_end().ends_with(code), "{path}: {said}");
     }
     let said = machine.run(&["doctor", "--from", "/no/such/file"]);
-    assert!(said.ends_with("[exit 24]\n"), "{said}");
+    assert_ends(&said, "[exit 24]\n");
 }
 
 /// The complete pages that people read.
@@ -240,16 +232,13 @@ fn what_was_not_seen_is_not_known() {
     assert!(account["flush_ns"].is_null() && account["sync_ns"].is_number());
 
     let said = machine.run(&["trace", "summary", "--json", &file]);
-    assert!(
-        said.contains("luc: note: unknown, because not recorded in"),
-        "{said}"
-    );
+    assert_holds(&said, "luc: note: unknown, because not recorded in");
     let json = json_of(&said);
     let fs = &json["file_systems"][0];
     assert!(fs["counts"]["write"].is_null() && fs["counts"]["open"] == 0);
     assert!(fs["bytes_written"].is_null() && fs["table"]["writes"].is_null());
     let said = machine.run(&["trace", "summary", &file]);
-    assert!(said.contains("0 opens, - writes, "), "{said}");
+    assert_holds(&said, "0 opens, - writes, ");
 }
 
 /// The doctor does not advise LUC on a kernel that loads no module.
@@ -266,7 +255,7 @@ fn luc_is_not_advised_where_it_cannot_run() {
         "{said}"
     );
     let said = machine.run(&["on", "/srv/data"]);
-    assert!(said.contains("booted with nomodule"), "{said}");
+    assert_holds(&said, "booted with nomodule");
     assert!(
         !said.contains("dkms") && said.ends_with("[exit 12]\n"),
         "{said}"

@@ -4,6 +4,7 @@
 mod common;
 
 use common::Pretended;
+use luc_test::command::{assert_ends, assert_holds};
 
 /// A machine with LUC on for /srv/data.
 fn working() -> Pretended {
@@ -19,8 +20,8 @@ fn working() -> Pretended {
 #[test]
 fn without_tracer_the_module_is_asked() {
     let said = working().run(&["top", "--once", "--interval", "0.2"]);
-    assert!(said.contains("note: nothing is traced: "), "{said}");
-    assert!(said.contains("LUC on for 1 of 3"), "{said}");
+    assert_holds(&said, "note: nothing is traced: ");
+    assert_holds(&said, "LUC on for 1 of 3");
     let row = said.lines().find(|line| line.starts_with("/srv/data "));
     assert!(row.is_some_and(|row| row.ends_with("luc")), "{said}");
     // A file system without a journal, or with one that never commits, is left out.
@@ -33,8 +34,8 @@ fn without_tracer_the_module_is_asked() {
 #[test]
 fn without_both_there_is_a_failure() {
     let said = Pretended::new().run(&["top", "--once"]);
-    assert!(said.contains("a tree of files has no kernel"), "{said}");
-    assert!(said.ends_with("[exit 24]\n"), "{said}");
+    assert_holds(&said, "a tree of files has no kernel");
+    assert_ends(&said, "[exit 24]\n");
 }
 
 /// A failed scrape gives no reason; a page that says 0 can raise an alert.
@@ -80,7 +81,7 @@ fn a_page_is_printed_or_written() {
     let said = machine.run(&["exporter", "--once", "--textfile", shown]);
     assert!(!said.contains("[exit"), "{said}");
     let page = std::fs::read_to_string(&file).expect("the file stays");
-    assert!(page.contains("luc_sync_events_total"), "{page}");
+    assert_holds(&page, "luc_sync_events_total");
     // An interrupt ends the exporter, and no old numbers stay.
     let stop = luc_base::Stop::new();
     stop.set();
@@ -94,7 +95,7 @@ fn status_adds_an_interval_where_it_is_asked_for() {
     let plain = machine.run(&["status"]);
     let live = machine.run(&["status", "--live=0.2", "/srv/data"]);
     assert!(live.starts_with(plain.trim_end()), "{live}");
-    assert!(live.contains("commits/s"), "{live}");
+    assert_holds(&live, "commits/s");
     let json = machine.run(&["status", "--json", "--live=0.2"]);
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["live"]["schema"], 1);
@@ -110,8 +111,6 @@ fn a_view_needs_a_terminal() {
     let output = common::luc().arg("top").output().expect("it runs");
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        said.contains("luc status") && said.contains("luc trace count"),
-        "{said}"
-    );
+    assert_holds(&said, "luc status");
+    assert_holds(&said, "luc trace count");
 }

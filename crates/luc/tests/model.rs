@@ -6,7 +6,7 @@ use std::path::Path;
 
 use assert_cmd::Command;
 use common::luc;
-use luc_test::command::run;
+use luc_test::command::{assert_begins, assert_ends, assert_holds, run};
 
 /// Records twelve rounds of 10 ms. Two threads create a file, write 8 KiB and sync it; the second
 /// is late, so that it also waits for the rest of the commit under way. A third creates no file:
@@ -151,8 +151,8 @@ fn recordings_meet_the_model() {
         (&["run", "--delay-us", "2000000"], "2000000 is not in", 2),
     ] {
         let said = run(&mut model(words));
-        assert!(said.contains(why), "{said}");
-        assert!(said.ends_with(&format!("[exit {code}]\n")), "{said}");
+        assert_holds(&said, why);
+        assert_ends(&said, &format!("[exit {code}]\n"));
     }
 }
 
@@ -165,11 +165,11 @@ fn writers_that_never_sync_are_told_of() {
     let said = "\nno table of writers, because no thread synced a file that it wrote; of 12 writes, \
                 12 (100.0%) waited for a commit, 1.99 ms each\n";
     let text = model(&["run"]);
-    assert!(text.contains(said), "{text}");
+    assert_holds(&text, said);
     let text = model(&["run", "--last-s", "0.0282"]);
-    assert!(text.contains("of 3 writes, 3 (100.0%) waited"), "{text}");
+    assert_holds(&text, "of 3 writes, 3 (100.0%) waited");
     let json = model(&["run", "--json"]);
-    assert!(json.contains("\"delayed\": 12,"), "{json}");
+    assert_holds(&json, "\"delayed\": 12,");
     // A thread that syncs what it writes is in the table instead.
     writers(&dir.path().join("run"), true);
     let text = model(&["run"]);
@@ -189,11 +189,11 @@ fn a_summary_of_the_end() {
         ),
     ] {
         let text = summary(words);
-        assert!(text.contains(counts), "{text}");
+        assert_holds(&text, counts);
     }
     let text = summary(&["run", "--last-s", "1e-9"]);
-    assert!(text.starts_with("luc: trace run: no event began"), "{text}");
-    assert!(text.ends_with("[exit 24]\n"), "{text}");
+    assert_begins(&text, "luc: trace run: no event began");
+    assert_ends(&text, "[exit 24]\n");
 }
 
 /// A statistic over nothing is unknown, or none; it is never 0.
@@ -213,7 +213,7 @@ fn a_summary_of_nothing_has_no_zeros() {
     let header = Header::default().with_mount_point(dev, "/srv/data");
     luc_test::command::record(&file, &header, vec![open]);
     let said = run(&mut luc_trace(dir.path(), "summary", &["quiet.luc"]));
-    assert!(said.starts_with("/srv/data (7:0), 2.00 s, "), "{said}");
+    assert_begins(&said, "/srv/data (7:0), 2.00 s, ");
     for line in [
         "  commits        0, - syncs each; none",
         "  syncs          none",

@@ -9,7 +9,7 @@ use std::path::Path;
 use common::{Pretended, luc};
 use insta::assert_snapshot;
 use luc_cli::Code;
-use luc_test::command::run;
+use luc_test::command::{assert_begins, assert_ends, assert_holds, run};
 use luc_test::{completions, pages};
 
 #[test]
@@ -65,10 +65,7 @@ fn a_missing_path_names_what_stands_in_for_it() {
 fn a_tree_without_mounts_is_named() {
     let dir = tempfile::tempdir().expect("temporary folder");
     let said = run(luc().args(["probe", "--sysroot"]).arg(dir.path()));
-    assert!(
-        said.contains("cannot read /proc/self/mountinfo: No such file"),
-        "{said}"
-    );
+    assert_holds(&said, "cannot read /proc/self/mountinfo: No such file");
 }
 
 #[test]
@@ -83,7 +80,7 @@ fn sysroot_is_an_option_and_a_variable() {
     let said = run(luc()
         .args(["on", "/srv/xfs"])
         .env("LUC_SYSROOT", machine.dir.path()));
-    assert!(said.ends_with("[exit 6]\n"), "{said}");
+    assert_ends(&said, "[exit 6]\n");
 }
 
 #[test]
@@ -144,7 +141,7 @@ fn man_pages_render() {
         assert!(tables.contains(&section) && tables.contains(&format!("fB{word}\\fR\n")));
     }
     // roff writes a literal hyphen as \-.
-    assert!(on.contains(".SH EXAMPLES\n.nf\nluc on /srv/data\n"), "{on}");
+    assert_holds(&on, ".SH EXAMPLES\n.nf\nluc on /srv/data\n");
     let see = |name: &str| {
         let page = page(name);
         page.split_once(".SH \"SEE ALSO\"\n")
@@ -153,14 +150,10 @@ fn man_pages_render() {
             .replace("\\-", "-")
     };
     let (summary, trace) = (see("luc-trace-summary.1"), see("luc-trace.1"));
-    assert!(
-        summary.contains("luc-trace-record") && summary.contains("fBluc-trace\\"),
-        "{summary}"
-    );
-    assert!(
-        trace.contains("luc-trace-summary") && trace.contains("luc-doctor"),
-        "{trace}"
-    );
+    assert_holds(&summary, "luc-trace-record");
+    assert_holds(&summary, "fBluc-trace\\");
+    assert_holds(&trace, "luc-trace-summary");
+    assert_holds(&trace, "luc-doctor");
     pages::assert_they_render(dir.path());
 }
 
@@ -266,7 +259,7 @@ fn replay_believes_only_the_controller() {
     let replay = |words: &[&str]| run(luc().arg("replay").args(words).current_dir(dir.path()));
     assert_snapshot!(replay(&["good"]) + &replay(&["bent"]));
     let json = replay(&["--json", "good"]);
-    assert!(json.contains("\"passed\": true"), "{json}");
+    assert_holds(&json, "\"passed\": true");
 }
 
 #[test]
@@ -351,10 +344,7 @@ fn recordings_become_tables() {
     let file = fs::read_to_string(dir.path().join("spans")).expect("the file is there");
     assert_eq!(text, format!("{file}[exit 0]\n"));
     let nowhere = run(export("csv").args(["-o", "no/such/folder"]));
-    assert!(
-        nowhere.starts_with("luc: trace no/such/folder: "),
-        "{nowhere}"
-    );
+    assert_begins(&nowhere, "luc: trace no/such/folder: ");
 }
 
 #[test]

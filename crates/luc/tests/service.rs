@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use common::Pretended;
 use luc_base::Stop;
+use luc_test::command::{assert_begins, assert_ends, assert_holds};
 use rustix::io::Errno;
 
 const MAIN: &str = "/etc/luc/luc.toml";
@@ -109,10 +110,7 @@ fn a_uuid_is_a_name_too_and_two_names_are_one_too_many() {
     let two = machine(&format!("{DATA}[[file_system]]\nuuid = \"ab-12\"\n"));
     link(&two);
     let said = serve(&two, |_| {});
-    assert!(
-        said.contains("/srv/data and UUID ab-12 are the same file system"),
-        "{said}"
-    );
+    assert_holds(&said, "/srv/data and UUID ab-12 are the same file system");
     assert_eq!(attached(&two), Vec::<String>::new());
     // The service waits for a file system that is not there.
     let absent = machine("[[file_system]]\nuuid = \"00-00\"\n");
@@ -124,7 +122,7 @@ fn what_was_switched_by_hand_is_left_alone() {
     let mine = machine(DATA);
     mine.run(&["on", "/srv/data"]);
     let said = serve(&mine, |_| {});
-    assert!(said.contains("someone else switched LUC on"), "{said}");
+    assert_holds(&said, "someone else switched LUC on");
     assert_eq!(attached(&mine), ["attach 254:16"]);
     // Switched off by hand while the service runs: LUC stays off.
     let off = machine(DATA);
@@ -132,7 +130,7 @@ fn what_was_switched_by_hand_is_left_alone() {
         fs::remove_dir_all(root.join("sys/fs/luc/vdb")).expect("off");
         sleep(Duration::from_millis(2500));
     });
-    assert!(said.contains("LUC was switched off by hand"), "{said}");
+    assert_holds(&said, "LUC was switched off by hand");
     assert_eq!(attached(&off), ["attach 254:16 delay_limit_us=7000"]);
 }
 
@@ -202,7 +200,7 @@ fn a_full_run_costs_the_memory_alone() {
     let machine = machine(DATA);
     machine.put("/run/luc", "no folder");
     let said = serve(&machine, |_| {});
-    assert!(said.ends_with("/srv/data: LUC is off\n"), "{said}");
+    assert_ends(&said, "/srv/data: LUC is off\n");
 }
 
 /// The mount table differs at each look, and sometimes lacks the file system.
@@ -256,10 +254,8 @@ fn a_configuration_is_checked_without_a_machine() {
         ),
     ] {
         let said = machine(config).run(&["service"]);
-        assert!(
-            said.contains(words) && said.ends_with("[exit 32]\n"),
-            "{said}"
-        );
+        assert_holds(&said, words);
+        assert_ends(&said, "[exit 32]\n");
         assert_eq!(said.lines().count(), 2, "{said}");
     }
     // The template names no file system.
@@ -271,10 +267,8 @@ fn a_configuration_is_checked_without_a_machine() {
         "{fresh}"
     );
     let none = Pretended::new().run(&["service"]);
-    assert!(
-        none.contains("cannot read") && none.ends_with("[exit 32]\n"),
-        "{none}"
-    );
+    assert_holds(&none, "cannot read");
+    assert_ends(&none, "[exit 32]\n");
 }
 
 #[test]
@@ -286,18 +280,14 @@ fn a_check_refuses_what_is_mounted_and_has_no_journal() {
         let machine = machine(&format!("\n[[file_system]]\npath = \"{path}\"\n"));
         let said = machine.run(&["service", "--check"]);
         let line = format!("luc.toml:2: {path}: {why}");
-        assert!(
-            said.contains(&line) && said.ends_with("[exit 32]\n"),
-            "{said}"
-        );
+        assert_holds(&said, &line);
+        assert_ends(&said, "[exit 32]\n");
     }
     // An absent or read-only mount may change.
     let later = DATA.replace("/srv/data", "/srv/later") + &DATA.replace("/srv/data", "/srv/frozen");
     let said = machine(&later).run(&["service", "--check"]);
-    assert!(
-        said.contains("/srv/later: ") && said.contains("/srv/frozen: "),
-        "{said}"
-    );
+    assert_holds(&said, "/srv/later: ");
+    assert_holds(&said, "/srv/frozen: ");
 }
 
 #[test]
@@ -312,10 +302,8 @@ fn a_relative_folder_is_looked_for_here() {
     let mut command = common::luc();
     command.args(["service", "--check", "--config", "mine"]);
     let said = luc_test::command::run(command.current_dir(dir.path()));
-    assert!(
-        said.starts_with("/srv/later: ") && said.ends_with("[exit 0]\n"),
-        "{said}"
-    );
+    assert_begins(&said, "/srv/later: ");
+    assert_ends(&said, "[exit 0]\n");
 }
 
 /// Each unit runs its verb; systemd itself judges its sandbox.
@@ -325,10 +313,7 @@ fn the_units_run_the_verbs_and_are_closed() {
     for (unit, verb) in [("luc", "service"), ("luc-exporter", "exporter")] {
         let file = units.join(format!("{unit}.service"));
         let text = fs::read_to_string(&file).expect("a unit");
-        assert!(
-            text.contains(&format!("ExecStart=/usr/bin/luc {verb}\n")),
-            "{text}"
-        );
+        assert_holds(&text, &format!("ExecStart=/usr/bin/luc {verb}\n"));
         let Ok(output) = std::process::Command::new("systemd-analyze")
             .args(["security", "--offline=true"])
             .arg(&file)

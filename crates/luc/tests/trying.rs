@@ -12,6 +12,7 @@ use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use common::Pretended;
+use luc_test::command::{assert_ends, assert_holds};
 use rustix::process::{Pid, Signal, kill_process};
 
 const DIR: &str = "sys/fs/luc/vdb";
@@ -164,8 +165,8 @@ fn a_trial_tells_what_luc_gives_and_leaves_it_as_it_was() {
         let _load = host.load(2000.0, 1000.0);
         let (said, code) = ended(host.start(&["try", "/srv/data", "--minutes", "0.15"]));
         assert_eq!(code, Some(0), "{said}");
-        assert!(said.contains("LUC helps here: it gives "), "{said}");
-        assert!(said.contains("sync calls per second"), "{said}");
+        assert_holds(&said, "LUC helps here: it gives ");
+        assert_holds(&said, "sync calls per second");
         assert!(
             said.contains("nothing is traced"),
             "what is not seen is told: {said}"
@@ -253,9 +254,9 @@ fn after_a_kill_the_next_command_puts_it_back() {
         } else {
             host.machine.run(words)
         };
-        assert!(
-            said.contains("a `luc try` of vdb was killed; LUC is restored to its earlier state"),
-            "{said}"
+        assert_holds(
+            &said,
+            "a `luc try` of vdb was killed; LUC is restored to its earlier state",
         );
         assert_eq!((host.mode().as_str(), host.notes()), ("steer", None));
         assert_eq!(host.knob("copyout"), "contended");
@@ -285,7 +286,7 @@ fn one_at_a_time() {
     for words in [&["try", "/srv/data"][..], &["guard"]] {
         let (said, code) = ended(host.start(words));
         assert_eq!(code, Some(11), "{said}");
-        assert!(said.contains("vdb: luc try, process "), "{said}");
+        assert_holds(&said, "vdb: luc try, process ");
     }
     assert!(host.notes().is_some(), "the first goes on");
     signal(&first, Signal::INT);
@@ -300,15 +301,12 @@ fn a_guard_tells_that_it_waits_or_that_luc_cannot_run() {
     std::thread::sleep(Duration::from_millis(500));
     signal(&child, Signal::TERM);
     let (said, _) = ended(child);
-    assert!(
-        said.contains("LUC is on for no file system; waiting"),
-        "{said}"
-    );
+    assert_holds(&said, "LUC is on for no file system; waiting");
     let without = Pretended::new();
     let configuration = format!("/boot/config-{}", luc_test::machine::RELEASE);
     without.put(&configuration, "# CONFIG_MODULES is not set\n");
     let said = without.run(&["guard"]);
-    assert!(said.ends_with("[exit 12]\n"), "{said}");
+    assert_ends(&said, "[exit 12]\n");
 }
 
 #[test]
@@ -321,10 +319,7 @@ fn a_change_by_hand_ends_it_and_stays() {
     host.set("kp_milli", "3");
     let (said, code) = ended(child);
     assert_eq!(code, Some(30), "{said}");
-    assert!(
-        said.contains("the mode was set by hand, and stays"),
-        "{said}"
-    );
+    assert_holds(&said, "the mode was set by hand, and stays");
     assert_eq!(
         (host.mode(), host.knob("kp_milli")),
         ("steer".into(), "3".into())
@@ -335,7 +330,7 @@ fn a_change_by_hand_ends_it_and_stays() {
     host.set("kp_milli", "4");
     let (said, code) = ended(child);
     assert_eq!(code, Some(30), "{said}");
-    assert!(said.contains("a knob was set by hand, and stays"), "{said}");
+    assert_holds(&said, "a knob was set by hand, and stays");
     assert_eq!(
         (host.mode(), host.knob("kp_milli")),
         ("steer".into(), "4".into())
@@ -352,7 +347,7 @@ fn off_by_hand_ends_it() {
     fs::remove_dir_all(host.root.join(DIR)).expect("switched off");
     let (said, code) = ended(child);
     assert_eq!((code, host.notes()), (Some(30), None), "{said}");
-    assert!(said.contains("LUC was switched off meanwhile"), "{said}");
+    assert_holds(&said, "LUC was switched off meanwhile");
 }
 
 #[test]
@@ -361,7 +356,7 @@ fn an_idle_file_system_cannot_be_tried() {
     let _load = host.load(0.0, 0.0);
     let (said, code) = ended(host.start(&["try", "/srv/data", "--minutes", "0.05"]));
     assert_eq!(code, Some(31), "{said}");
-    assert!(said.contains("too few sync calls to compare"), "{said}");
+    assert_holds(&said, "too few sync calls to compare");
     assert_eq!(host.mode(), "steer");
 }
 
@@ -374,7 +369,7 @@ fn nothing_is_changed_that_cannot_be_put_back() {
     host.machine.put("/run/luc/vdb.guard.json/x", "");
     let (said, code) = ended(host.start(&["try", "/srv/data"]));
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("nothing was changed"), "{said}");
+    assert_holds(&said, "nothing was changed");
     assert_eq!(host.mode(), "steer");
 
     let child = host.start(&["guard"]);
@@ -426,10 +421,7 @@ fn a_guard_goes_on_after_a_kill_and_leaves_luc_at_rest() {
     let mut child = host.start(&["guard"]);
     host.in_a_window_off();
     let status = host.machine.run(&["status"]);
-    assert!(
-        status.contains("guard      no verdict yet: 0 pairs so far"),
-        "{status}"
-    );
+    assert_holds(&status, "guard      no verdict yet: 0 pairs so far");
     child.kill().expect("it runs");
     child.wait().expect("it ends");
     assert_eq!(host.mode(), "observe", "LUC goes on in its last mode");
@@ -438,9 +430,9 @@ fn a_guard_goes_on_after_a_kill_and_leaves_luc_at_rest() {
     signal(&child, Signal::TERM);
     let (said, code) = ended(child);
     assert_eq!((code, host.mode().as_str()), (Some(0), "steer"));
-    assert!(
-        said.contains("/srv/data (vdb): guarded again, from where it stopped"),
-        "{said}"
+    assert_holds(
+        &said,
+        "/srv/data (vdb): guarded again, from where it stopped",
     );
     assert!(host.notes().is_some(), "its verdict stays");
     // A trial leaves the guard's notes, too.
@@ -472,7 +464,7 @@ fn a_trial_comes_in_between_the_pairs_of_a_guard() {
     );
     let (said, code) = ended(host.start(&["try", "/srv/data", "--minutes", "0.1"]));
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("the trial begins after it"), "{said}");
+    assert_holds(&said, "the trial begins after it");
     // The guard does not take the trial's writes for changes by hand, and goes on.
     host.in_a_window_off();
     signal(&guard, Signal::TERM);
@@ -493,10 +485,7 @@ fn a_guard_notices_hands_and_the_end_of_luc() {
             .is_some_and(|notes| notes.contains("\"left_alone\":true"))
     });
     let status = host.machine.run(&["status"]);
-    assert!(
-        status.contains("left alone: the mode was set by hand"),
-        "{status}"
-    );
+    assert_holds(&status, "left alone: the mode was set by hand");
     drop(load);
     fs::remove_dir_all(host.root.join(DIR)).expect("switched off");
     host.until(|host| host.notes().is_none());
