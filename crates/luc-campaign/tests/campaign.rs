@@ -217,54 +217,37 @@ fn the_report_is_made_of_results_alone() {
 }
 
 #[test]
-fn a_missed_bound_is_told() {
-    let (store, _dir) = store();
-    let formula = Formula {
-        gain: 1.2,
-        ..Formula::default()
-    };
-    run(&formula, &store);
-    let (campaign, results) = (small(), store.read().expect("readable"));
-    let (document, tally) = Shown::new(&campaign, &results, None).document();
-    assert_eq!(
-        tally,
-        Tally {
-            reached: 2,
-            missed: 2,
-            open: 0
-        }
-    );
-    assert!(
-        document
-            .verdict
-            .contains("2 of 4 figures reached their bounds; missed: 2.")
-    );
-}
-
-#[test]
-fn a_bound_within_the_interval_is_open() {
-    let (store, _dir) = store();
-    let formula = Formula {
-        gain: 1.4,
-        noise: 0.3,
-        ..Formula::default()
-    };
-    run(&formula, &store);
-    let (campaign, results) = (small(), store.read().expect("readable"));
-    let (document, tally) = Shown::new(&campaign, &results, None).document();
-    assert_eq!(
-        tally,
-        Tally {
-            reached: 2,
-            missed: 0,
-            open: 2
-        }
-    );
-    assert!(
-        document
-            .verdict
-            .contains("open because the intervals are wide: 2.")
-    );
+fn bounds_are_missed_or_open() {
+    for (gain, noise, missed, open, told) in [
+        (
+            1.2,
+            0.0,
+            2,
+            0,
+            "2 of 4 figures reached their bounds; missed: 2.",
+        ),
+        (1.4, 0.3, 0, 2, "open because the intervals are wide: 2."),
+    ] {
+        let (store, _dir) = store();
+        let formula = Formula {
+            gain,
+            noise,
+            ..Formula::default()
+        };
+        run(&formula, &store);
+        let (campaign, results) = (small(), store.read().expect("readable"));
+        let (document, tally) = Shown::new(&campaign, &results, None).document();
+        let reached = 2;
+        assert_eq!(
+            tally,
+            Tally {
+                reached,
+                missed,
+                open
+            }
+        );
+        assert!(document.verdict.contains(told), "{}", document.verdict);
+    }
 }
 
 #[test]

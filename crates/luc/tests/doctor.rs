@@ -116,22 +116,6 @@ fn machine() -> Pretended {
     machine
 }
 
-fn convoys_here() -> (Pretended, String) {
-    let machine = machine();
-    let file = record(&machine, "here", "this-boot", &convoys());
-    (machine, file)
-}
-
-#[test]
-fn convoys_are_recognised_in_a_recording() {
-    let (machine, file) = convoys_here();
-    let said = machine.run(&["doctor", "--from", &file]);
-    assert_begins(&said, "/srv/data: syncs wait for the commits of others: ");
-    assert_holds(&said, "\n  next: luc on /srv/data\n");
-    assert_holds(&said, "\n    mailer ");
-    assert_ends(&said, "[exit 26]\n");
-}
-
 /// Device numbers of another machine say nothing about this one's.
 #[test]
 fn a_recording_from_elsewhere_is_of_no_path_here() {
@@ -144,7 +128,8 @@ fn a_recording_from_elsewhere_is_of_no_path_here() {
 
 #[test]
 fn programs_get_names_and_numbers() {
-    let (machine, file) = convoys_here();
+    let machine = machine();
+    let file = record(&machine, "here", "this-boot", &convoys());
     let said = machine.run(&["doctor", "--json", "--from", &file]);
     let json = json_of(&said);
     assert_eq!(json["relief"], "luc");
@@ -154,18 +139,6 @@ fn programs_get_names_and_numbers() {
     assert_eq!(found["gain"]["trusted"], true);
     assert_eq!(found["facts"]["device"], "/dev/vdb");
     assert_eq!(found["confidence"]["level"], "high");
-}
-
-#[test]
-fn what_luc_cannot_help_against() {
-    let machine = machine();
-    let file = record(&machine, "alone", "this-boot", &alone());
-    let said = machine.run(&["doctor", "--from", &file]);
-    assert_begins(&said, "/srv/data: syncs wait for the disk");
-    assert_holds(&said, "\n  next: see the other remedies below\n");
-    let end =
-        "the file system loses time, and only a faster device would help; see above\n[exit 35]\n";
-    assert_ends(&said, end);
 }
 
 #[test]

@@ -313,28 +313,21 @@ fn a_guard_tells_that_it_waits_or_that_luc_cannot_run() {
 fn a_change_by_hand_ends_it_and_stays() {
     let host = Host::new();
     let _load = host.load(2000.0, 1000.0);
-    let child = host.start(&["try", "/srv/data"]);
-    host.in_a_window_off();
-    host.set("mode", "steer");
-    host.set("kp_milli", "3");
-    let (said, code) = ended(child);
-    assert_eq!(code, Some(30), "{said}");
-    assert_holds(&said, "the mode was set by hand, and stays");
-    assert_eq!(
-        (host.mode(), host.knob("kp_milli")),
-        ("steer".into(), "3".into())
-    );
-
-    let child = host.start(&["try", "/srv/data"]);
-    host.in_a_window_off();
-    host.set("kp_milli", "4");
-    let (said, code) = ended(child);
-    assert_eq!(code, Some(30), "{said}");
-    assert_holds(&said, "a knob was set by hand, and stays");
-    assert_eq!(
-        (host.mode(), host.knob("kp_milli")),
-        ("steer".into(), "4".into())
-    );
+    for (mode, value, what) in [(Some("steer"), "3", "the mode"), (None, "4", "a knob")] {
+        let child = host.start(&["try", "/srv/data"]);
+        host.in_a_window_off();
+        if let Some(mode) = mode {
+            host.set("mode", mode);
+        }
+        host.set("kp_milli", value);
+        let (said, code) = ended(child);
+        assert_eq!(code, Some(30), "{said}");
+        assert_holds(&said, &format!("{what} was set by hand, and stays"));
+        assert_eq!(
+            (host.mode().as_str(), host.knob("kp_milli").as_str()),
+            ("steer", value)
+        );
+    }
 }
 
 #[test]
