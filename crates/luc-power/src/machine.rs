@@ -257,6 +257,11 @@ impl Machine {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::float_cmp,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss
+)]
 mod tests {
     use super::*;
     use crate::activity::{AtClock, IdlePeriods};

@@ -7,9 +7,9 @@ mod run;
 use luc_workload::{Bench, BenchReport, WorkloadError};
 
 use crate::failure;
-use luc_cli::exit::Code;
+
 use luc_cli::progress::Bar;
-use luc_cli::{Context, Failure, Interrupt, Verb};
+use luc_cli::{Code, Context, Failure, Interrupt, Verb};
 
 /// Run a workload that makes a file system commit its journal
 ///
