@@ -81,7 +81,7 @@ pub struct Args {
     #[arg(long, requires = "governor")]
     clock_per_processor: bool,
     /// Print the energy that a model of this machine gives, after changes to its parameters:
-    /// r710, e3-server, sc1425, or r710:idle_w=50:ipc=0.5; may be repeated
+    /// r710, e3-server, sc1425, or `r710:idle_w=50:ipc=0.5`; may be repeated
     #[arg(long, value_name = "MACHINE")]
     energy: Vec<String>,
     /// Kernel whose ext4 and scheduler are simulated

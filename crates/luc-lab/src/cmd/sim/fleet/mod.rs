@@ -61,7 +61,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     files: u32,
     /// Print the energy that the nodes take, modelled as if each were this machine: r710,
-    /// e3-server, or r710:idle_w=50
+    /// e3-server, or `r710:idle_w=50`
     #[arg(long, value_name = "MACHINE")]
     energy: Option<String>,
     #[command(flatten)]
