@@ -76,6 +76,20 @@ fn what_it_does_not_have_is_refused_in_a_line() {
         &[&["run", "--cpus", "3", "--mips", "1000,2000"], &burst[..]].concat(),
         &[&["run", "--mips-at", "1500"], &burst[..]].concat(),
         &[&["run", "--mips-at", "2s=0"], &burst[..]].concat(),
+        &[&["run", "--energy", "cray"], &burst[..]].concat(),
+        &[&["run", "--energy", "r710:idle_w=1"], &burst[..]].concat(),
+        &[&["run", "--governor", "schedutil"], &burst[..]].concat(),
+        &[
+            &["run", "--governor", "turbo", "--clocks", "r710"],
+            &burst[..],
+        ]
+        .concat(),
+        &[
+            &["run", "--governor", "schedutil", "--clocks", "cray"],
+            &burst[..],
+        ]
+        .concat(),
+        &["fleet", "--nodes", "2", "--energy", "cray"],
         &[&["run", "--cpus", "0"], &burst[..]].concat(),
         &[&["run", "--cpus", "-1"], &burst[..]].concat(),
         &[&["run", "--cpus", "1025"], &burst[..]].concat(),
@@ -89,6 +103,43 @@ fn what_it_does_not_have_is_refused_in_a_line() {
             "{said}"
         );
     }
+}
+
+#[test]
+fn energy_is_modelled_for_each_machine_that_is_named() {
+    let words = "run --disk nvme --cpus 4 --governor schedutil --clocks r710 --energy r710 \
+                 --energy e3-server:idle_w=50 --json -- create-fsync --threads 16 --seconds 1";
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let said = sim(&words);
+    let lines: Vec<Value> = said
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let [report, first, second] = &lines[..] else {
+        panic!("{said}");
+    };
+    let elapsed_s = report["activity"]["elapsed_ns"].as_f64().expect("a time") / 1e9;
+    for (line, machine, idle_w) in [(first, "r710", 89.0), (second, "e3-server:idle_w=50", 50.0)] {
+        let number = |name: &str| line[name].as_f64().expect("a number");
+        assert_eq!(line["machine"], machine);
+        assert!(
+            (number("watts") - number("joules") / elapsed_s).abs() < 1e-6,
+            "{line}"
+        );
+        assert!((idle_w..idle_w + 40.0).contains(&number("watts")), "{line}");
+        let parts = ["processors_j", "memory_j", "disks_j", "rest_j"];
+        let sum: f64 = parts
+            .iter()
+            .map(|it| line["energy"][it].as_f64().expect("joules"))
+            .sum();
+        assert!((sum - number("joules")).abs() < 1e-6, "{line}");
+    }
+    let people = sim(&words
+        .into_iter()
+        .filter(|word| *word != "--json")
+        .collect::<Vec<_>>());
+    assert_holds(&people, "energy, modelled for r710: ");
 }
 
 #[test]
