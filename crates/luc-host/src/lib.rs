@@ -3,13 +3,15 @@
 //! [`System`] is the machine, or a tree of files that looks like one. The other modules query it:
 //! [`mounts`] and [`journal`] its file systems, [`kernel`] the running kernel, [`sysfs`] and
 //! [`module`] LUC's kernel module, [`process`] the names of processes, [`tracefs`] the kernel's
-//! tracing, [`rotation`] whether a disk rotates. [`preconditions`] and [`watching`] tell what the
-//! machine lacks.
+//! tracing, [`rotation`] whether a disk rotates, [`cpufreq`] the processors' clock. [`settings`]
+//! puts back what is changed for a while. [`preconditions`] and [`watching`] tell what the machine
+//! lacks.
 //!
 //! A failure that names its remedy is a [`HostError`]. Nothing here knows exit codes or command
 //! line arguments.
 
 pub mod check;
+pub mod cpufreq;
 mod error;
 pub mod journal;
 pub mod kernel;
@@ -19,6 +21,7 @@ pub mod mounts;
 pub mod preconditions;
 pub mod process;
 pub mod rotation;
+pub mod settings;
 pub mod stack;
 pub mod sysfs;
 mod system;

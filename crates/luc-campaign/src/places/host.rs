@@ -23,7 +23,7 @@ use crate::result::{ArmResult, Measured};
 use crate::steps::{self, Paths};
 use crate::store;
 use commands::{Broken, Runner};
-use guard::{Guard, Locked};
+use guard::{Guard, Locked, unavailable};
 use plan::Wanted;
 use scratch::Device;
 
@@ -126,13 +126,6 @@ fn file_system(cell: &Cell, named: &NamedArm) -> (FsType, String) {
     let (kind, mount) = file_system::of(cell, named);
     let options = scratch::options(kind, mount, number(cell, "commit_s"));
     (kind, options)
-}
-
-fn unavailable(why: impl Into<String>) -> CampaignError {
-    CampaignError::Unavailable {
-        place: "host".into(),
-        why: why.into(),
-    }
 }
 
 fn failed(why: String) -> CampaignError {
@@ -313,7 +306,7 @@ fn processor(system: &dyn System) -> String {
         .lines()
         .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
         .map_or("unknown", |(_, model)| model.trim());
-    let present = plan::value(system, "/sys/devices/system/cpu/present");
+    let present = luc_host::settings::value(system, "/sys/devices/system/cpu/present");
     format!("{model}, processors {present}")
 }
 

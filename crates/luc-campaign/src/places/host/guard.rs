@@ -2,21 +2,21 @@
 //!
 //! [`Guard`] restores them when it is dropped, in reverse order; [`put_back_at_once`] does so when
 //! a signal ends the process. For other ends, such as `kill -9`, the old values are saved before
-//! the first change: in the folder of the results, and in a file below `/run` that the next run
-//! reads, whatever its folder. That file is also the machine's lock.
+//! the first change: in the folder of the results, and in the file of the machine's lock
+//! ([`luc_host::settings`]), which the next run reads, whatever its folder.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{Read as _, Seek as _, Write as _};
+use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use luc_host::{Machine, System, module, mounts, plain, sysfs};
+use luc_host::settings::{Change, LOCK, Lock, OldValues};
+use luc_host::{Machine, module, mounts, plain, sysfs};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 
-use super::plan::{Change, value};
 use crate::error::{CampaignError, Result};
 use crate::store;
 
@@ -24,30 +24,19 @@ use crate::store;
 const SCHEMA: &str = "luc-host-before/1";
 /// File of the old values in the folder of the results.
 const FILE: &str = "host-before.json";
-/// The lock of the machine, with a copy of the old values.
-const LOCK: &str = "/run/luc-campaign-host";
-const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+const RESTORE: &str = "luc-lab campaign restore";
 /// Longest wait for a file system that is still in use.
 const BUSY_MAX: Duration = Duration::from_secs(5);
 
 /// The machine's settings before they were changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Before {
-    schema: String,
-    /// Id of the boot in which the settings were changed; a reboot resets them.
-    boot: String,
-    values: Vec<OldValue>,
+    #[serde(flatten)]
+    old: OldValues,
     /// Private folder that holds the mounts; removed after they are unmounted.
     folder: PathBuf,
     /// Folder of the results.
     out: PathBuf,
-}
-
-/// A file and its text before the changes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct OldValue {
-    path: String,
-    text: String,
 }
 
 /// Settings that were put back.
@@ -62,7 +51,7 @@ pub struct PutBack {
 
 /// The lock by which the machine belongs to this run.
 pub struct Locked {
-    file: File,
+    lock: Lock,
     root: PathBuf,
 }
 
@@ -81,31 +70,25 @@ fn held() -> MutexGuard<'static, (u64, Vec<Held>)> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// This machine cannot measure the cell, for this reason.
+pub fn unavailable(why: impl Into<String>) -> CampaignError {
+    CampaignError::Unavailable {
+        place: "host".into(),
+        why: why.into(),
+    }
+}
+
 impl Locked {
     /// Locks the machine for measuring.
     ///
     /// # Errors
     /// Another run holds it.
     pub fn take(root: &Path) -> Result<Self> {
-        let path = Machine::new(root).path(LOCK);
-        let failed = |error| CampaignError::file("lock", &path)(error);
-        if let Some(dir) = path.parent() {
-            fs::create_dir_all(dir).map_err(CampaignError::file("make folder", dir))?;
-        }
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        let file = options.open(&path).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self {
-                file,
-                root: root.to_owned(),
-            }),
-            Err(TryLockError::WouldBlock) => Err(CampaignError::Unavailable {
-                place: "host".into(),
-                why: "another run is measuring on this machine; wait until it ends".into(),
-            }),
-            Err(TryLockError::Error(error)) => Err(failed(error)),
-        }
+        Ok(Self {
+            lock: Lock::take(&Machine::new(root))
+                .map_err(|error| unavailable(error.to_string()))?,
+            root: root.to_owned(),
+        })
     }
 
     /// Restores what a killed run left changed: the last run on this machine, or else the run of
@@ -114,15 +97,15 @@ impl Locked {
     /// # Errors
     /// A value cannot be restored; the next run tries again.
     pub fn recover(&mut self, out: &Path) -> Result<Option<PutBack>> {
-        let mut text = String::new();
-        // If the copy is incomplete, the run was killed before any change.
-        let _ = self.file.read_to_string(&mut text);
-        let _ = self.file.rewind();
+        let text = self
+            .lock
+            .left(&Machine::new(&self.root), SCHEMA)
+            .map_err(|error| unavailable(error.to_string()))?;
         let of_folder = || fs::read_to_string(out.join(FILE)).ok();
         let before: Option<Before> = serde_json::from_str(&text)
             .ok()
             .or_else(|| serde_json::from_str(&of_folder()?).ok());
-        let Some(before) = before.filter(|before| before.schema == SCHEMA) else {
+        let Some(before) = before.filter(|before| before.old.schema == SCHEMA) else {
             return Ok(None);
         };
         put_back(self, &before).map(Some)
@@ -130,7 +113,7 @@ impl Locked {
 
     fn forget(&mut self, before: &Before) -> Result<()> {
         store::remove(&before.out.join(FILE))?;
-        let cleared = self.file.set_len(0);
+        let cleared = self.lock.clear();
         cleared.map_err(CampaignError::file("clear", Path::new(LOCK)))
     }
 }
@@ -147,35 +130,21 @@ impl Guard {
     /// A change is refused, or the old values cannot be saved.
     pub fn set(mut locked: Locked, out: &Path, folder: &Path, changes: &[Change]) -> Result<Self> {
         let machine = Machine::new(&locked.root);
-        let mut values: Vec<OldValue> = Vec::new();
+        let mut old = OldValues::new(&machine, SCHEMA, RESTORE);
         for change in changes {
-            let text = value(&machine, &change.path);
-            let first = values.iter().all(|value| value.path != change.path);
-            // `<unsupported>` is not a value: the governor has no speed to set.
-            if first && !text.is_empty() && !text.starts_with('<') {
-                values.push(OldValue {
-                    path: change.path.clone(),
-                    text,
-                });
-            }
+            old.add(&machine, &change.path, &[]);
         }
         let out = out
             .canonicalize()
             .map_err(CampaignError::file("find", out))?;
         let before = Before {
-            schema: SCHEMA.to_owned(),
-            boot: value(&machine, BOOT),
-            values,
+            old,
             folder: folder.to_owned(),
             out,
         };
         let json = store::json(&before);
         store::write(&before.out.join(FILE), &json)?;
-        let copied = locked.file.set_len(0).and_then(|()| {
-            locked.file.write_all(&json)?;
-            locked.file.sync_all()
-        });
-        if let Err(error) = copied {
+        if let Err(error) = locked.lock.save(&json) {
             locked.forget(&before)?;
             return Err(CampaignError::file("write", Path::new(LOCK))(error));
         }
@@ -191,12 +160,9 @@ impl Guard {
         drop(all);
         let guard = Self { id };
         for change in changes {
-            if let Err(why) = make(&machine, change) {
+            if let Err(why) = change.make(&machine) {
                 guard.put_back()?;
-                return Err(CampaignError::Unavailable {
-                    place: "host".into(),
-                    why,
-                });
+                return Err(unavailable(why));
             }
         }
         Ok(guard)
@@ -271,27 +237,12 @@ pub fn put_back_at_once() {
     }
 }
 
-/// Makes a change and checks that the kernel accepted it.
-fn make(machine: &Machine, change: &Change) -> std::result::Result<(), String> {
-    let Some(to) = &change.to else {
-        return Ok(());
-    };
-    machine
-        .write(&change.path, to)
-        .map_err(|error| format!("cannot set {} to {to}: {}", change.path, plain(&error)))?;
-    let got = value(machine, &change.path);
-    if change.exact && got != *to {
-        return Err(format!("{} was set to {to} but reads {got}", change.path));
-    }
-    Ok(())
-}
-
 fn put_back(locked: &mut Locked, before: &Before) -> Result<PutBack> {
     let machine = Machine::new(&locked.root);
     let mut done = PutBack {
         values: Vec::new(),
         unmounted: 0,
-        booted: before.boot != value(&machine, BOOT),
+        booted: before.old.booted(&machine),
     };
     if done.booted {
         remove_folder(&before.folder);
@@ -309,22 +260,12 @@ fn put_back(locked: &mut Locked, before: &Before) -> Result<PutBack> {
     {
         refused.get_or_insert(error.to_string());
     }
-    for OldValue { path, text } in before.values.iter().rev() {
-        if value(&machine, path) == *text {
-            continue;
-        }
-        match machine.write(path, text) {
-            Ok(()) => done.values.push(format!("{path} to {text}")),
-            Err(error) => {
-                refused.get_or_insert(format!("{path} to {text}: {}", plain(&error)));
-            }
-        }
-    }
+    let returned = before.old.put_back(&machine);
+    done.values = returned.values;
+    let refused = refused.or(returned.refused);
     if let Some(why) = refused {
-        return Err(CampaignError::Unavailable {
-            place: "host".into(),
-            why: format!("cannot restore {why}; `luc-lab campaign restore` tries again"),
-        });
+        let why = format!("cannot restore {why}; `{RESTORE}` tries again");
+        return Err(unavailable(why));
     }
     remove_folder(&before.folder);
     locked.forget(before)?;

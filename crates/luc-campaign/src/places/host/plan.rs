@@ -7,19 +7,11 @@
 use std::collections::BTreeSet;
 
 use luc_host::System;
+use luc_host::cpufreq::{self, policies};
+use luc_host::settings::{Change, value};
 
 const CPUS: &str = "/sys/devices/system/cpu";
 const WRITEBACK: &str = "/proc/sys/vm/dirty_writeback_centisecs";
-
-/// A file of the machine and the text that it should hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
-    pub path: String,
-    /// `None`: the file is only saved, because another change may alter it.
-    pub to: Option<String>,
-    /// Whether the file reads back as it was written.
-    pub exact: bool,
-}
 
 /// Settings that a cell asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,23 +132,24 @@ fn frequency(changes: &mut Changes<'_>, khz: u64, left: &[usize]) -> Result<(), 
     if policies.is_empty() {
         return Err(format!(
             "frequency_khz {khz}: this machine cannot set frequencies: there is no policy in \
-             {CPUS}/cpufreq"
+             {}",
+            cpufreq::DIR
         ));
     }
     for policy in policies {
-        let file = |name: &str| format!("{CPUS}/cpufreq/{policy}/{name}");
-        let read = |name: &str| value(system, &file(name));
-        let affected: BTreeSet<usize> = numbers(&read("affected_cpus"));
-        if !left.iter().any(|cpu| affected.contains(cpu)) {
+        let file = |name: &str| policy.file(name);
+        let online = policy.online(system);
+        if !left.iter().any(|cpu| online.contains(cpu)) {
             continue;
         }
-        let listed: BTreeSet<u64> = numbers(&read("scaling_available_frequencies"));
-        let number = |name: &str| read(name).parse::<u64>().ok();
+        let listed = policy.listed_khz(system);
+        let number = |name: &str| policy.khz(system, name);
         let (min, max) = (number("cpuinfo_min_freq"), number("cpuinfo_max_freq"));
         let below = min.is_some_and(|min| khz < min);
         if below || max.is_some_and(|max| khz > max) {
             return Err(format!(
-                "frequency_khz {khz}: {policy} supports {} to {}",
+                "frequency_khz {khz}: {} supports {} to {}",
+                policy.name,
                 min.unwrap_or_default(),
                 max.unwrap_or_default()
             ));
@@ -164,12 +157,14 @@ fn frequency(changes: &mut Changes<'_>, khz: u64, left: &[usize]) -> Result<(), 
         if !listed.is_empty() && !listed.contains(&khz) {
             let listed: Vec<String> = listed.iter().map(u64::to_string).collect();
             return Err(format!(
-                "frequency_khz {khz}: {policy} supports {}",
+                "frequency_khz {khz}: {} supports {}",
+                policy.name,
                 listed.join(", ")
             ));
         }
         let text = khz.to_string();
-        let userspace = read("scaling_available_governors")
+        let userspace = policy
+            .text(system, "scaling_available_governors")
             .split_whitespace()
             .any(|governor| governor == "userspace");
         if userspace {
@@ -201,40 +196,20 @@ fn online_file(cpu: usize) -> String {
     format!("{CPUS}/cpu{cpu}/online")
 }
 
-/// Text of a file, trimmed; empty if there is no such file.
-pub fn value(system: &dyn System, path: &str) -> String {
-    let text = system.read(path).unwrap_or_default();
-    text.trim().to_owned()
-}
-
-fn numbers<T: std::str::FromStr + Ord>(text: &str) -> BTreeSet<T> {
-    let words = text.split_whitespace();
-    words.filter_map(|word| word.parse().ok()).collect()
-}
-
 /// Files that control turbo, each with the value that switches it off.
 fn turbo(system: &dyn System) -> Vec<(String, &'static str)> {
     let intel = format!("{CPUS}/intel_pstate/no_turbo");
     if system.exists(&intel) {
         return vec![(intel, "1")];
     }
-    let all = format!("{CPUS}/cpufreq/boost");
+    let all = format!("{}/boost", cpufreq::DIR);
     if system.exists(&all) {
         return vec![(all, "0")];
     }
     let each = policies(system).into_iter();
-    each.map(|policy| (format!("{CPUS}/cpufreq/{policy}/boost"), "0"))
+    each.map(|policy| (policy.file("boost"), "0"))
         .filter(|(file, _)| system.exists(file))
         .collect()
-}
-
-fn policies(system: &dyn System) -> Vec<String> {
-    let mut names = system.list(&format!("{CPUS}/cpufreq")).unwrap_or_default();
-    names.retain(|name| {
-        name.strip_prefix("policy")
-            .is_some_and(|number| number.parse::<usize>().is_ok())
-    });
-    names
 }
 
 /// Numbers of all processors, ascending.

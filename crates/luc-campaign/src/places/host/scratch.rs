@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use luc_control::Dev;
+use luc_host::settings::value;
 use luc_host::{Located, Machine, System, mounts, plain};
 use luc_vm::FsType;
 
-use super::plan::value;
 use crate::places::{Erase, Scratch};
 
 /// Label of the file systems that cells make: a device that carries it may be overwritten again.

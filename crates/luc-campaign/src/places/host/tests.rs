@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use luc_host::Machine;
+use luc_host::settings::Change;
 use luc_vm::FsType;
 
 use super::commands::SYSTEM_PATH;
 use super::guard::{Guard, Locked};
-use super::plan::{Change, Wanted, plan, switches};
+use super::plan::{Wanted, plan, switches};
 use super::scratch;
 use super::{Host, put_back_at_once, restore};
 use crate::cell::Cell;
@@ -209,7 +210,7 @@ fn whatever_ends_a_cell_the_machine_is_as_before() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (tree, out) = (Tree::new(), tempfile::tempdir().unwrap());
     let before = tree.settings();
-    let (kept, lock) = (out.path().join("host-before.json"), "run/luc-campaign-host");
+    let (kept, lock) = (out.path().join("host-before.json"), "run/luc-settings");
     let as_before = |how: &str| {
         assert_eq!(tree.settings(), before, "{how}");
         assert!(!kept.exists() && tree.get(lock).is_empty(), "{how}");
@@ -221,7 +222,7 @@ fn whatever_ends_a_cell_the_machine_is_as_before() {
     let (file, copy) = (fs::read_to_string(&kept).unwrap(), tree.get(lock));
     assert_eq!(file, copy);
     let busy = Locked::take(tree.0.path()).err().unwrap().to_string();
-    assert!(busy.contains("another run is measuring"), "{busy}");
+    assert!(busy.contains("is changing them"), "{busy}");
     guard.put_back().unwrap();
     as_before("success");
 
