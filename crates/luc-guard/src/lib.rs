@@ -6,12 +6,13 @@
 //! on these numbers, for and against LUC, with the C code of the module's own trial: a capital that
 //! has grown a hundredfold is a verdict. [`judge`] starts afresh when the load changes, and decides
 //! whether throughput or latency counts. [`guard`] says when to try, and in which mode to rest
-//! between pairs; [`keeper`] does it.
+//! between pairs; [`keeper`] does it. [`descent`] tries clocks of the processors in the same way.
 //!
 //! Nothing here reads a file or a clock: time and counts are arguments, and all state can be saved.
 //! `cargo run --release -p luc-guard --example verdicts` shows how often verdicts are wrong.
 
 pub mod course;
+pub mod descent;
 pub mod evidence;
 pub mod guard;
 pub mod judge;
@@ -20,6 +21,7 @@ pub mod pair;
 pub mod run;
 
 pub use course::{Course, Step, Subject, Trouble, Why};
+pub use descent::{ClockTrial, ClockVerdict, Descent, TAIL_CALLS_MIN, Tails, Undecided};
 pub use evidence::{ALPHA, Evidence, LIMIT, TrialVerdict};
 pub use guard::{Change, Guard, Stance};
 pub use judge::{Heard, Judge};
