@@ -312,11 +312,12 @@ impl<P: Program> System for Pretended<P> {
                 self.remove(&dir);
                 self.detach_error.map_or(Ok(()), |errno| Err(errno.into()))
             }
-            knob => {
+            knob if knob.starts_with("/sys/fs/luc/") => {
                 let name = knob.rsplit('/').next().expect("a name");
                 let value = Self::check(name, text)?;
                 self.machine.write(path, &value)
             }
+            _ => self.machine.write(path, text),
         }
     }
 

@@ -5,8 +5,10 @@
 //! `luc_guard` tries, `luc_service` keeps), and returns values, lines, or a [`WatchError`]. It
 //! knows no argument, no output stream and no exit code. [`sample`] takes the numbers of `luc top`,
 //! [`recording`] writes `luc trace record`, [`examination`] gathers what `luc doctor` judges,
-//! [`trial`] is LUC against stock, [`status`] and [`mounted`] are the state of file systems.
+//! [`trial`] is LUC against stock, [`clock`] a lower clock against the highest, [`status`] and
+//! [`mounted`] are the state of file systems.
 
+pub mod clock;
 pub mod during;
 mod error;
 pub mod examination;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use luc_base::Stop;
+use rustix::time::{ClockId, clock_gettime};
 
 /// Longest sleep between two checks for an interrupt.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -10,7 +11,11 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Reads the monotonic clock, which nobody sets, which stops while the machine sleeps, and which
 /// the tracer uses, too.
 pub fn now() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    read(ClockId::Monotonic)
+}
+
+fn read(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }
@@ -18,6 +23,11 @@ pub fn now() -> Duration {
 /// The clock's time in ns.
 pub(crate) fn now_ns() -> u64 {
     u64::try_from(now().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Returns how long the machine has slept since it booted.
+pub fn asleep() -> Duration {
+    read(ClockId::Boottime).saturating_sub(now())
 }
 
 /// Sleeps until the time is over or an interrupt comes.

@@ -7,6 +7,7 @@ use luc_host::sysfs::Attached;
 use luc_host::{HostError, System, journal};
 
 use super::host_subject::HostSubject;
+use super::meter::Measured as _;
 use super::recovery::put_back_killed;
 use super::seed;
 use super::trial_files::{self, Claim, Content, Purpose};

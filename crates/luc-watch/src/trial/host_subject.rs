@@ -9,7 +9,7 @@ use luc_host::sysfs::{self, Attached};
 use luc_host::{HostError, System};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 
-use super::meter::{Meter, Sums};
+use super::meter::{Measured, Meter, Sums};
 use crate::WatchError;
 
 pub(super) const MODE: &str = "mode";
@@ -52,11 +52,6 @@ impl<'a> HostSubject<'a> {
 
     pub fn attached(&self) -> &Attached {
         &self.attached
-    }
-
-    /// Reads the counts up to now; `None` if LUC is off.
-    pub fn sums(&self) -> Option<Sums> {
-        self.meter.read(self.system)
     }
 
     /// Returns `Gone` if LUC is no longer on for this device, or else the module's error.
@@ -115,6 +110,14 @@ impl Subject for HostSubject<'_> {
         let others = knobs().iter().filter(|knob| knob.name != MODE);
         let values: Result<Vec<String>, Trouble> = others.map(|knob| self.value(knob)).collect();
         Ok(values?.join(" "))
+    }
+}
+
+impl Measured for HostSubject<'_> {
+    type Sums = Sums;
+
+    fn sums(&self) -> Option<Sums> {
+        self.meter.read(self.system)
     }
 }
 

@@ -5,8 +5,9 @@
 //! both modes alike.
 
 use luc_bpf::Counts;
+use luc_guard::Subject;
 use luc_host::sysfs::{self, Attached};
-use luc_host::{System, journal};
+use luc_host::{HostError, System, journal};
 
 use crate::WatchError;
 use crate::sample::Sampler;
@@ -22,6 +23,14 @@ pub struct Sums {
     pub thread_ns: Option<u64>,
 }
 
+/// A subject with more to read at the edges of its windows.
+pub trait Measured: Subject {
+    type Sums: Clone;
+
+    /// Reads the totals up to now; `None` if nothing counts any more.
+    fn sums(&self) -> Option<Self::Sums>;
+}
+
 pub struct Meter {
     sampler: Sampler,
     attached: Attached,
@@ -33,7 +42,33 @@ impl Meter {
         attached: &Attached,
         system: &dyn System,
     ) -> Result<(Self, Vec<String>), WatchError> {
-        let sampler = Sampler::even_blind(Some(attached.device), None, system)?;
+        Self::of(
+            Sampler::even_blind(Some(attached.device), None, system)?,
+            attached,
+            system,
+        )
+    }
+
+    /// Creates the meter of a file system that the tracer watches, or else LUC.
+    pub fn with_or_without_luc(
+        attached: &Attached,
+        system: &dyn System,
+    ) -> Result<(Self, Vec<String>), WatchError> {
+        let sampler = Sampler::new(Some(attached.device), None, system)?;
+        let (meter, lacks) = Self::of(sampler, attached, system)?;
+        if meter.read_any(system).is_none() {
+            // Without a tracer only LUC counts.
+            let path = attached.name.replace('!', "/");
+            return Err(HostError::NotOn { path }.into());
+        }
+        Ok((meter, lacks))
+    }
+
+    fn of(
+        sampler: Sampler,
+        attached: &Attached,
+        system: &dyn System,
+    ) -> Result<(Self, Vec<String>), WatchError> {
         let mut sampler = sampler.without_processes();
         let lacks = sampler.read(system)?.lacks;
         let meter = Self {
@@ -59,6 +94,19 @@ impl Meter {
             traced,
             writes_delayed: self.counter(system, "writes_delayed"),
             thread_ns: self.thread_ns(system),
+        })
+    }
+
+    /// Reads the totals at this moment, with LUC on or off; `None` if nothing counts.
+    pub fn read_any(&self, system: &dyn System) -> Option<Sums> {
+        self.read(system).or_else(|| {
+            let counts = self.sampler.counts(self.attached.device)?;
+            Some(Sums {
+                calls: counts.syncs,
+                commits: counts.commits,
+                traced: Some(counts),
+                ..Sums::default()
+            })
         })
     }
 

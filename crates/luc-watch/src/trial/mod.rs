@@ -18,7 +18,8 @@ pub mod trial_files;
 pub use guard_findings::GuardFindings;
 pub use guarded::GuardedFileSystems;
 pub use host_subject::HostSubject;
-pub use pair::{Ended, compare_pair};
+pub use meter::{Measured, Meter, Sums};
+pub use pair::{Ended, Windows, compare_pair, run_pair};
 pub use tally::{Ratio, Shown, Tally, sentence};
 
 /// A number that two processes hardly ever share.

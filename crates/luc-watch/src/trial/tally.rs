@@ -1,7 +1,7 @@
 //! The sums of the windows of both sides, and their ratios.
 
 use luc_bpf::Counts;
-use luc_guard::{Judge, Measure, Pair, Side, TrialVerdict};
+use luc_guard::{Judge, Measure, Pair, TrialVerdict};
 use luc_stats::{Interval, Prior};
 use serde::Serialize;
 
@@ -88,7 +88,7 @@ impl Half {
     }
 }
 
-/// Ratio of LUC to stock; above 1, LUC is better.
+/// A ratio of two sides over all pairs; of LUC to stock, above 1 is better.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {
     pub mean: f64,
@@ -96,6 +96,19 @@ pub struct Ratio {
     pub low: Option<f64>,
     pub high: Option<f64>,
     pub pairs: usize,
+}
+
+impl Ratio {
+    /// The mean of the pairs' ratios; `None` without any.
+    pub fn of(ratios: &[f64]) -> Option<Self> {
+        let interval = Interval::of_ratios(ratios, CONFIDENCE, &Prior::NONE)?;
+        Some(Self {
+            mean: interval.mean,
+            low: interval.ends.map(|(low, _)| low),
+            high: interval.ends.map(|(_, high)| high),
+            pairs: interval.repeats,
+        })
+    }
 }
 
 /// Everything so far.
@@ -111,13 +124,6 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub fn half(&mut self, side: Side) -> &mut Half {
-        match side {
-            Side::On => &mut self.on,
-            Side::Off => &mut self.off,
-        }
-    }
-
     pub fn hear(&mut self, pair: &Pair) {
         let Some(rate) = pair.log_ratio(Measure::Rate) else {
             self.idle_pairs += 1;
@@ -151,13 +157,7 @@ impl Tally {
             Measure::Rate => &self.rates,
             Measure::Latency => &self.latencies,
         };
-        let interval = Interval::of_ratios(ratios, CONFIDENCE, &Prior::NONE)?;
-        Some(Ratio {
-            mean: interval.mean,
-            low: interval.ends.map(|(low, _)| low),
-            high: interval.ends.map(|(_, high)| high),
-            pairs: interval.repeats,
-        })
+        Ratio::of(ratios)
     }
 
     /// The first verdict, and how many pairs it took.

@@ -1,0 +1,166 @@
+//! The lowest clock that the load of a file system needs, for `luc power`.
+//!
+//! `luc_guard::descent` decides what pairs of windows show and which clock is next. This module has
+//! what it acts on: [`Clocks`], those of this machine; [`ClockSubject`], the load at two of them;
+//! [`limit`], the limits before, and their return; [`search`], which runs the pairs;
+//! [`ClockFindings`], what they showed.
+
+mod clocks;
+mod findings;
+pub mod limit;
+mod subject;
+
+use std::time::Duration;
+
+use luc_base::Stop;
+use luc_bpf::Histogram;
+use luc_guard::{ClockVerdict, Descent, Lengths, Side, Subject as _, Tails, Trouble, Why};
+
+use crate::time::{asleep, now};
+use crate::trial::{Ended, Windows, run_pair, seed};
+
+pub use clocks::{Clock, Clocks, Setting};
+pub use findings::{AtClock, ClockFindings, Spending, YEAR_H};
+pub use subject::{ClockSubject, ClockSums};
+
+/// Each window has enough syncs for a 99th percentile if the load makes 50 a second.
+const LENGTHS: Lengths = Lengths {
+    burn: Duration::from_millis(200),
+    burn_commits: 50,
+    burn_max: Duration::from_secs(2),
+    window: Duration::from_secs(1),
+    window_commits: luc_guard::TAIL_CALLS_MIN / 2,
+    window_max: Duration::from_secs(10),
+};
+/// Two readings of the clocks that tell how long the machine slept differ by less.
+const ASLEEP: Duration = Duration::from_millis(100);
+
+/// A search so far.
+pub struct Search {
+    pub descent: Descent,
+    /// What both sides of each lower clock's pairs spent.
+    pub spent: Vec<Spending>,
+    /// Pairs that were discarded because the machine slept.
+    pub slept: u64,
+}
+
+impl Search {
+    pub fn new(clocks: &Clocks, tolerance: f64, sees_times: bool, time: Duration) -> Self {
+        let number = clocks.lower.len();
+        Self {
+            descent: Descent::new(number, tolerance, sees_times, now(), now() + time),
+            spent: vec![Spending::default(); number],
+            slept: 0,
+        }
+    }
+
+    fn hear(&mut self, clock: usize, windows: &Windows<ClockSums>) -> Option<ClockVerdict> {
+        self.spent[clock].add(windows);
+        let tails = tails(windows);
+        self.descent.hear(Some((&windows.pair, tails)), now())
+    }
+}
+
+/// Tries clocks until the search is over. Calls `each` after each clock.
+///
+/// # Errors
+/// It ended early; what was found stays.
+pub fn search(
+    subject: &mut ClockSubject,
+    search: &mut Search,
+    stop: &Stop,
+    mut each: impl FnMut(&Search, usize) -> std::io::Result<()>,
+) -> Result<(), Ended> {
+    let mut coin = fastrand::Rng::with_seed(seed());
+    while let Some(clock) = search.descent.clock() {
+        subject.choose(clock).map_err(ended_by)?;
+        loop {
+            let first = if coin.bool() { Side::On } else { Side::Off };
+            let slept = asleep();
+            let end = search.descent.until();
+            let heard = run_pair(subject, LENGTHS, first, end, stop)?;
+            let heard = heard.filter(|_| {
+                let woke = asleep().saturating_sub(slept) > ASLEEP;
+                search.slept += u64::from(woke);
+                !woke
+            });
+            let verdict = match heard {
+                Some(windows) => search.hear(clock, &windows),
+                None => search.descent.hear(None, now()),
+            };
+            if verdict.is_some() {
+                break;
+            }
+        }
+        each(search, clock).map_err(|error| Ended::By(Why::Refused(error.to_string())))?;
+    }
+    Ok(())
+}
+
+/// Sets the lowest clock that was found, if there is one.
+///
+/// # Errors
+/// Another program changed the clock, or the kernel refuses.
+pub fn set_lowest(subject: &mut ClockSubject, search: &Search) -> Result<bool, Ended> {
+    let Some(lowest) = search.descent.lowest() else {
+        return Ok(false);
+    };
+    subject.choose(lowest).map_err(ended_by)?;
+    subject.switch(Side::On).map_err(ended_by)?;
+    Ok(true)
+}
+
+fn ended_by(trouble: Trouble) -> Ended {
+    Ended::By(trouble.into())
+}
+
+/// The 99th percentiles of a pair; `None` if times are not seen.
+fn tails(windows: &Windows<ClockSums>) -> Option<Tails> {
+    let tail = |(begin, end): &(ClockSums, ClockSums)| {
+        let begin = begin.load.traced.as_ref()?;
+        let counts = end.load.traced.as_ref()?.since(begin);
+        tail_ns(&counts.sync_hist)
+    };
+    Some(Tails {
+        on_ns: tail(&windows.on)?,
+        off_ns: tail(&windows.off)?,
+    })
+}
+
+/// The 99th percentile, interpolated within its bucket: the buckets are too wide to show a
+/// difference of a few percent.
+fn tail_ns(histogram: &Histogram) -> Option<f64> {
+    let rank = histogram.total() as f64 * 0.99;
+    let (mut below, mut from_ns) = (0.0, 0.0);
+    for (to_ns, count) in histogram.buckets_ns() {
+        let (to_ns, count) = (to_ns as f64, count as f64);
+        if count > 0.0 && below + count >= rank {
+            return Some(from_ns + (to_ns - from_ns) * (rank - below) / count);
+        }
+        below += count;
+        from_ns = to_ns;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tail_moves_within_its_bucket() {
+        let tail = |slow: u64| {
+            let mut histogram = Histogram::default();
+            for call in 0..1000 {
+                let ns = if call < slow { 1_800_000 } else { 1_000_000 };
+                histogram.record(ns);
+            }
+            tail_ns(&histogram)
+        };
+        assert_eq!(tail_ns(&Histogram::default()), None);
+        let (few, more) = (tail(12).unwrap(), tail(40).unwrap());
+        assert!((1_572_864.0..=1_835_008.0).contains(&few), "{few}");
+        assert!(more > few && more <= 1_835_008.0, "{few} {more}");
+        assert!(tail(5).unwrap() < 1_100_000.0);
+    }
+}
