@@ -23,8 +23,8 @@ macro_rules! codes {
     };
     (@verbs any) => { [] as [&str; 0] };
     (@verbs machine) => {
-        ["probe", "doctor", "on", "off", "status", "set", "try", "guard", "top", "exporter",
-         "service", "trace"]
+        ["probe", "doctor", "on", "off", "status", "set", "try", "power", "guard", "top",
+         "exporter", "service", "trace"]
     };
     (@verbs [$($verb:literal)+]) => { [$($verb),+] };
 }
@@ -40,11 +40,11 @@ codes! {
     NotJournaled = 6 machine "not an ext4 or ext3 file system with a journal",
     ReadOnly = 7 machine "the file system is mounted read-only",
     AlreadyOn = 8 ["on"] "LUC is already on for this file system",
-    NotOn = 9 ["off" "set" "status"] "LUC is not on for this file system",
+    NotOn = 9 ["off" "set" "status" "power"] "LUC is not on for this file system",
     KnobRefused = 10 ["on" "set" "try"]
         "knob refused: unknown knob, invalid value, or out of bounds",
-    Busy = 11 ["on" "off" "try" "guard"]
-        "another program uses a kernel function that LUC needs, or the module",
+    Busy = 11 ["on" "off" "try" "power" "guard"]
+        "another program uses a kernel function or setting that LUC needs, or the module",
     KernelUnsupported = 12 machine "this kernel lacks a feature that LUC needs",
     NotReady = 13 ["probe"] "this machine cannot run LUC as it is",
     Workload = 14 ["bench" "promises"] "the workload could not run",
@@ -68,8 +68,9 @@ codes! {
         "the file, a key or the directory of results is invalid, or in use",
     Changed = 28 ["campaign"] "a figure changed",
     BackEnd = 29 ["campaign"] "the back-end is unavailable or rejected a job",
-    TrialEnded = 30 ["try" "guard"] "ended because LUC was changed by hand or switched off",
-    NothingToTry = 31 ["try"] "no pair of windows had enough load to compare",
+    TrialEnded = 30 ["try" "power" "guard"]
+        "ended because LUC or the clock was changed by hand, or LUC switched off",
+    NothingToTry = 31 ["try" "power"] "no pair of windows had enough load to compare",
     Configuration = 32 ["service"] "the configuration is invalid or cannot be read",
     FtraceFailed = 33 ["on" "off"]
         "the kernel's ftrace has failed: only a reboot removes LUC's hooks, or allows new ones",

@@ -5,69 +5,23 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{JoinHandle, sleep};
+use std::process::{Child, Output};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::Pretended;
+use common::{Load, Pretended, ended, signal, start};
 use luc_test::command::{assert_ends, assert_holds};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 const DIR: &str = "sys/fs/luc/vdb";
 
-/// A load with given rates of commits with and without LUC, until dropped.
-struct Load {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Load {
-    fn new(root: &Path, on_per_s: f64, off_per_s: f64) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (ended, dir) = (Arc::clone(&stop), root.join(DIR));
-        let work = move || {
-            let (mut calls, mut steers, mut last) = (1000.0, true, Instant::now());
-            while !ended.load(Ordering::Relaxed) {
-                sleep(Duration::from_millis(5));
-                // The file is empty for a moment while it is written.
-                match mode_in(&dir).as_str() {
-                    "steer" => steers = true,
-                    "observe" => steers = false,
-                    _ => {}
-                }
-                let rate = if steers { on_per_s } else { off_per_s };
-                let time = last.elapsed();
-                last += time;
-                calls += rate * time.as_secs_f64();
-                for counter in ["sync_events", "commits"] {
-                    put_whole(&dir.join("counters"), counter, calls);
-                }
-            }
-        };
-        Self {
-            stop,
-            thread: Some(std::thread::spawn(work)),
-        }
-    }
-}
-
-/// Replaces a counter atomically; the folder may be gone.
-fn put_whole(dir: &Path, counter: &str, value: f64) {
-    let beside = dir.join("beside");
-    if fs::write(&beside, format!("{value:.0}\n")).is_ok() {
-        let _ = fs::rename(beside, dir.join(counter));
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.join().expect("the load ends");
-        }
-    }
+/// A load with given rates of commits with and without LUC.
+fn load(root: &Path, on_per_s: f64, off_per_s: f64) -> Load {
+    Load::new(root, move |root| match mode_in(&root.join(DIR)).as_str() {
+        "steer" => Some(on_per_s),
+        "observe" => Some(off_per_s),
+        _ => None,
+    })
 }
 
 fn mode_in(dir: &Path) -> String {
@@ -93,17 +47,11 @@ impl Host {
     }
 
     fn load(&self, on_per_s: f64, off_per_s: f64) -> Load {
-        let load = Load::new(&self.root, on_per_s, off_per_s);
-        sleep(Duration::from_millis(30));
-        load
+        load(&self.root, on_per_s, off_per_s)
     }
 
     fn start(&self, words: &[&str]) -> Child {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_luc"));
-        command.arg("--sysroot").arg(&self.root).args(words);
-        command.env("COLUMNS", "100").stdin(Stdio::null());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().expect("the program runs")
+        start(&self.root, words)
     }
 
     fn mode(&self) -> String {
@@ -138,23 +86,6 @@ impl Host {
         self.until(|host| host.mode() == "observe");
         sleep(Duration::from_millis(300));
     }
-}
-
-fn signal(child: &Child, signal: Signal) {
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    kill_process(pid.expect("a number"), signal).expect("it runs");
-}
-
-/// The output of a program that ends, and its exit code.
-fn ended(child: Child) -> (String, Option<i32>) {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = child.wait_with_output().expect("it ends");
-    let mut text = String::from_utf8_lossy(&stdout).into_owned();
-    text += &String::from_utf8_lossy(&stderr);
-    (text, status.code())
 }
 
 #[test]
@@ -383,7 +314,7 @@ fn where_luc_was_off_it_is_off_again() {
     let machine = Pretended::new();
     machine.put("/proc/sys/kernel/random/boot_id", "one\n");
     let root = machine.dir.path().to_owned();
-    let _load = Load::new(&root, 2000.0, 1000.0);
+    let _load = load(&root, 2000.0, 1000.0);
     let said = machine.run(&[
         "try",
         "/srv/data",

@@ -9,6 +9,7 @@ mod man;
 mod means;
 mod off;
 mod on;
+mod power;
 mod probe;
 mod replay;
 mod service;
@@ -41,6 +42,7 @@ verbs! {
     Status(status::Args),
     Set(set::Args),
     Try(r#try::Args),
+    Power(power::Args),
     Guard(guard::Args),
     Service(service::Args),
     #[command(subcommand)]
@@ -81,7 +83,7 @@ pub struct Cli {
 impl Program for Cli {
     const GROUPS: &[(&str, &[&str])] = &[
         ("Watch", &["probe", "doctor", "top", "exporter"]),
-        ("Steer", &["on", "off", "status", "set"]),
+        ("Steer", &["on", "off", "status", "set", "power"]),
         ("Keep what helps", &["try", "guard", "service"]),
         ("Record", &["trace", "replay"]),
         ("Shell and manual", &["completions", "man"]),
