@@ -12,9 +12,7 @@ use luc_host::{System, journal, kernel};
 use luc_power::meter::{Boundary, Energy, External, Meter};
 use serde::Serialize;
 
-use luc_cli::Context;
-use luc_cli::exit::{Code, Failure};
-use luc_cli::verb::{Interrupt, Verb};
+use luc_cli::{Code, Context, Failure, Interrupt, Verb};
 use luc_watch::clock::limit::{self, Limit, put_back_at_once};
 use luc_watch::clock::{self, ClockFindings, ClockSubject, Clocks, Search, Setting, search};
 use luc_watch::trial::Ended;
