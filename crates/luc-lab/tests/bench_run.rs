@@ -83,6 +83,31 @@ fn nothing_is_made_for_a_file_that_cannot_run() {
 }
 
 #[test]
+fn attributes_that_filebench_ignores_are_named_in_the_report() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let file = dir.path().join("close.f");
+    let text = "define fileset name=a,path=/x,entries=100,size=4k
+        define process name=p { thread name=t,memsize=4k {
+        flowop createfile name=c,filesetname=a
+        flowop writewholefile name=w,filesetname=a
+        flowop closefile name=x,filesetname=a,indexed=2 } }
+        run 1
+        ";
+    fs::write(&file, text).expect("writes");
+    let place = tempfile::tempdir().expect("temporary directory");
+    let words = format!("{} --ops 90", file.display());
+    let (code, shown, said) = run(place.path(), &words);
+    assert_eq!(code, 0, "{said}");
+    for (column, name) in [(33, "filesetname"), (47, "indexed")] {
+        let note = format!("close.f:5:{column}: closefile ignores `{name}`, as in Filebench 1.5\n");
+        assert_holds(&shown, &note);
+    }
+    let (_, json, _) = run(place.path(), &format!("{words} --json"));
+    let value: Value = serde_json::from_str(&json).expect("one line of JSON");
+    assert_eq!(value["notes"].as_array().map(Vec::len), Some(2), "{json}");
+}
+
+#[test]
 fn a_directory_that_is_not_there_is_one_line() {
     let (code, _, line) = run(Path::new("/nowhere/at/all"), "varmail --seconds 1");
     assert_eq!(code, 14);

@@ -15,6 +15,16 @@ pub struct Diagnostic {
     pub message: String,
 }
 
+impl Diagnostic {
+    /// Returns it as `FILE:LINE:COLUMN: message`.
+    pub(crate) fn line(&self, source_name: &str) -> String {
+        let place = self
+            .at
+            .map_or(String::new(), |at| format!("{}:{}:", at.line, at.column));
+        format!("{source_name}:{place} {}", self.message)
+    }
+}
+
 /// All errors of a workload file, in the order of its lines; at least one.
 ///
 /// Shown as one `FILE:LINE:COLUMN: message` per line.
@@ -52,11 +62,8 @@ impl Diagnostics {
 }
 
 fn lines(source_name: &str, list: &[Diagnostic]) -> String {
-    let line = |Diagnostic { at, message }: &Diagnostic| {
-        let place = at.map_or(String::new(), |at| format!("{}:{}:", at.line, at.column));
-        format!("{source_name}:{place} {message}")
-    };
-    list.iter().map(line).collect::<Vec<_>>().join("\n")
+    let lines: Vec<String> = list.iter().map(|it| it.line(source_name)).collect();
+    lines.join("\n")
 }
 
 #[derive(Debug, Default)]

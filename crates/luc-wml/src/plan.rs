@@ -20,6 +20,9 @@ pub struct Plan {
     pub quit: Quit,
     /// True after `enable lathist`.
     pub latency_histograms: bool,
+    /// Parts of the file that have no effect, each with its position and the reason, in one line.
+    #[serde(skip)]
+    pub notes: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -28,7 +28,6 @@ pub(crate) const FILE: &str = "name path size prealloc paralloc reuse trusttree 
 pub(crate) const PROCESS: &str = "name instances nice";
 pub(crate) const THREAD: &str = "name instances memsize useism ioprio";
 pub(crate) const EVENT_GENERATOR: &str = "rate";
-pub(crate) const COMPOSITE: &str = "name iters";
 pub(crate) const RANDVAR: &str = "name type randsrc seed gamma mean min round randtable";
 pub(crate) const CVAR: &str = "type parameters min max round";
 
@@ -105,6 +104,12 @@ pub(crate) fn why_refused(name: &str) -> Option<&'static str> {
     find(&REFUSED, name)
 }
 
+/// Tells whether any flowop uses this attribute. Filebench's grammar accepts it on all flowops.
+pub(crate) fn is_of_a_flowop(name: &str) -> bool {
+    let mut all = FLOWOPS.iter().map(|flowop| flowop.attributes);
+    all.any(|attributes| attributes.split_whitespace().any(|known| known == name))
+}
+
 /// Returns the canonical name of an attribute, if anything has such an attribute.
 pub(crate) fn canonical(word: &str) -> Option<&'static str> {
     let word = find(&ALIASES, word).unwrap_or(word);
@@ -113,7 +118,7 @@ pub(crate) fn canonical(word: &str) -> Option<&'static str> {
         PROCESS,
         THREAD,
         EVENT_GENERATOR,
-        COMPOSITE,
+        "iters",
         RANDVAR,
         CVAR,
     ]

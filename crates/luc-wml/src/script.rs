@@ -18,6 +18,8 @@ pub const SOURCE_BYTES_MAX: usize = 1 << 20;
 pub struct Script {
     source_name: String,
     statements: Vec<Spanned<Statement>>,
+    /// Parts of statements that have no effect.
+    notes: Vec<Diagnostic>,
 }
 
 /// The reason why a workload could not be loaded.
@@ -107,12 +109,14 @@ pub fn parse(source_name: &str, text: &str) -> Result<Script, Diagnostics> {
     }
     let mut messages = Messages::default();
     let tokens = lexer::tokens(text, &mut messages);
-    let statements = parser::statements(&tokens, &mut messages);
+    let mut notes = Messages::default();
+    let statements = parser::statements(&tokens, &mut messages, &mut notes);
     messages.unless_any(
         source_name,
         Script {
             source_name: source_name.into(),
             statements,
+            notes: notes.list,
         },
     )
 }
@@ -132,16 +136,16 @@ impl Script {
             .collect()
     }
 
-    /// Reports statements that have no effect, and a missing `run`.
+    /// Reports statements and attributes that have no effect, and a missing `run`.
     pub fn notes(&self) -> Vec<Diagnostic> {
-        let mut notes = Vec::new();
+        let mut notes = self.notes.clone();
         let mut note = |at, message: String| notes.push(Diagnostic { at, message });
         let mut left = false;
         let mut processes = false;
+        let mut ignored_from = None;
         for statement in &self.statements {
             if left {
-                let end = "ignored, like everything after it: a file ends with its `run` or `quit`";
-                note(Some(statement.at), end.into());
+                ignored_from = Some(statement.at);
                 break;
             }
             match &statement.value {
@@ -151,10 +155,21 @@ impl Script {
                 _ => {}
             }
         }
-        if !left && processes {
+        if ignored_from.is_some() {
+            notes.retain(|note| note.at < ignored_from);
+            let end = "ignored, like everything after it: a file ends with its `run` or `quit`";
+            notes.push(Diagnostic {
+                at: ignored_from,
+                message: end.into(),
+            });
+        } else if !left && processes {
             let added = "the file has no `run`: it runs as if one stood at its end";
-            note(None, added.into());
+            notes.push(Diagnostic {
+                at: None,
+                message: added.into(),
+            });
         }
+        notes.sort_by_key(|note| (note.at.is_none(), note.at));
         notes
     }
 
@@ -165,7 +180,9 @@ impl Script {
     /// All errors in the plan, unknown overrides included.
     pub fn plan(&self, overrides: &[(String, String)]) -> Result<Plan, Diagnostics> {
         let mut messages = Messages::default();
-        let plan = resolve::plan(&self.statements, overrides, &mut messages);
+        let mut plan = resolve::plan(&self.statements, overrides, &mut messages);
+        let notes = self.notes();
+        plan.notes = notes.iter().map(|it| it.line(&self.source_name)).collect();
         messages.unless_any(&self.source_name, plan)
     }
 }

@@ -34,9 +34,137 @@ fn run(seconds: Option<u64>, report_every_s: Option<u64>) -> Action {
     }
 }
 
+/// Returns the notes of a thread with this flowop, without their positions.
+fn notes(line: &str) -> Vec<String> {
+    let notes = script(&thread_of(&format!("flowop {line}"))).notes();
+    notes.into_iter().map(|note| note.message).collect()
+}
+
 /// Returns the two elements of a list, which must have exactly two.
 fn two<T: std::fmt::Debug>(list: &[T]) -> &[T; 2] {
     list.try_into().expect("two")
+}
+
+#[test]
+fn filebench_accepts_each_flowop_attribute_on_every_flowop() {
+    let attributes = [
+        "filename=set",
+        "filesetname=set",
+        "indexed=1",
+        "fd=1",
+        "srcfd=1",
+        "opennext",
+        "rotatefd",
+        "iosize=1k",
+        "random",
+        "workingset=4k",
+        "dsync",
+        "directio",
+        "noreadahead",
+        "value=1",
+        "highwater=1",
+        "target=t",
+        "blocking",
+    ];
+    let kinds = [
+        "read",
+        "write",
+        "aiowrite",
+        "aiowait",
+        "readwholefile",
+        "writewholefile",
+        "appendfile",
+        "appendfilerand",
+        "openfile",
+        "createfile",
+        "closefile",
+        "deletefile",
+        "statfile",
+        "fsync",
+        "fsyncset",
+        "makedir",
+        "removedir",
+        "listdir",
+        "semblock",
+        "sempost",
+        "block",
+        "wakeup",
+        "hog",
+        "delay",
+        "eventlimit",
+        "bwlimit",
+        "iopslimit",
+        "opslimit",
+        "finishoncount",
+        "finishonbytes",
+    ];
+    for kind in kinds {
+        for attribute in attributes {
+            let name = attribute.split('=').next().expect("a name");
+            let ignored = format!("{kind} ignores `{name}`, as in Filebench 1.5");
+            let notes = notes(&format!("{kind} name=x,{attribute}"));
+            assert!(
+                notes.is_empty() || notes == [ignored],
+                "{kind} {attribute}: {notes:?}"
+            );
+        }
+    }
+    // Filebench's grammar has no such attribute of a flowop.
+    for attribute in ["size=1k", "entries=1", "rate=1"] {
+        let text = thread_of(&format!("flowop closefile name=x,{attribute}"));
+        assert!(luc_wml::parse("x.f", &text).is_err(), "{attribute}");
+    }
+}
+
+#[test]
+fn ignored_attributes_change_nothing() {
+    let opens = "openfile name=o,filename=set,fd=2\nflowop ";
+    let plain = flowop("delay name=d,value=3");
+    let odd = "delay name=d,value=3,filename=nowhere,iosize=$unset,indexed=7,fd=900";
+    assert_eq!(flowop(odd).op, plain.op);
+    let close = format!("{opens}closefile name=c,filesetname=set,fd=2,indexed=4");
+    let close = plan(&thread_of(&format!("flowop {close}")));
+    let closes = Op::CloseFile {
+        fd: 2,
+        rotate: false,
+    };
+    assert_eq!(close.processes[0].threads[0].flowops[1].op, closes);
+    let noted = [
+        "test.f:5:25: closefile ignores `filesetname`, as in Filebench 1.5",
+        "test.f:5:46: closefile ignores `indexed`, as in Filebench 1.5",
+    ];
+    assert_eq!(close.notes, noted);
+}
+
+#[test]
+fn a_composite_ignores_all_but_its_name_iterations_and_variables() {
+    let plan = plan(
+        "define flowop name=f,iters=3 { flowop hog name=h }
+         define process name=p { thread name=t { flowop f name=x,value=1,iters=2 } }
+         run 1",
+    );
+    let notes = [
+        "test.f:1:22: define flowop ignores `iters`, as in Filebench 1.5",
+        "test.f:2:66: f ignores `value`, as in Filebench 1.5",
+    ];
+    assert_eq!(plan.notes, notes);
+    let flowop = &plan.processes[0].threads[0].flowops[0];
+    assert_eq!(flowop.iters, Value::Fixed(2));
+}
+
+#[test]
+fn the_last_of_two_equal_attributes_counts() {
+    let flowop = flowop("delay name=a,value=1,name=b,value=2");
+    let seconds = Value::Fixed(2);
+    assert_eq!(
+        (flowop.name.as_str(), flowop.op),
+        ("b", Op::Delay { seconds })
+    );
+    let twice = "`filename` is given twice: the last one counts, as in Filebench 1.5";
+    assert_eq!(
+        notes("listdir name=l,filename=one,filesetname=set"),
+        [twice]
+    );
 }
 
 #[test]

@@ -19,18 +19,19 @@ impl Parser<'_, '_> {
         let mut attributes = Vec::new();
         loop {
             let attribute = self.attribute(owner, known)?;
-            self.keep(&mut attributes, attribute)?;
+            self.keep(&mut attributes, attribute);
             if !self.takes_comma()? {
                 return Ok(attributes);
             }
         }
     }
 
-    /// Reads the attributes and variables of a flowop.
+    /// Reads the attributes and variables of a flowop. Those that it ignores get a note.
     pub(super) fn attributes_and_locals(
         &mut self,
         owner: &str,
         known: &str,
+        ignores: impl Fn(&str) -> bool,
     ) -> Parsed<(Vec<Attribute>, Vec<Local>)> {
         let mut attributes = Vec::new();
         let mut locals: Vec<Local> = Vec::new();
@@ -54,9 +55,9 @@ impl Parser<'_, '_> {
                     },
                     value,
                 });
-            } else {
+            } else if !self.skips_attribute(owner, known, &ignores)? {
                 let attribute = self.attribute(owner, known)?;
-                self.keep(&mut attributes, attribute)?;
+                self.keep(&mut attributes, attribute);
             }
             if !self.takes_comma()? {
                 return Ok((attributes, locals));
@@ -79,7 +80,7 @@ impl Parser<'_, '_> {
                 table = Some(self.table()?);
             } else {
                 let attribute = self.attribute("randvar", schema::RANDVAR)?;
-                self.keep(&mut attributes, attribute)?;
+                self.keep(&mut attributes, attribute);
             }
             if !self.takes_comma()? {
                 break;
@@ -91,13 +92,37 @@ impl Parser<'_, '_> {
         Ok(Randvar { attributes, table })
     }
 
-    fn keep(&mut self, list: &mut Vec<Attribute>, attribute: Attribute) -> Parsed<()> {
-        if list.iter().any(|other| other.name == attribute.name) {
-            let message = format!("{} is given twice", quoted(attribute.name));
-            return self.complain(attribute.at, message);
+    fn keep(&mut self, list: &mut Vec<Attribute>, attribute: Attribute) {
+        let earlier = list.iter_mut().find(|it| it.name == attribute.name);
+        let Some(earlier) = earlier else {
+            return list.push(attribute);
+        };
+        let name = quoted(attribute.name);
+        let note = format!("{name} is given twice: the last one counts, as in Filebench 1.5");
+        self.notes.at(attribute.at, note);
+        *earlier = attribute;
+    }
+
+    /// Skips an attribute that the owner accepts but never reads, with a note.
+    fn skips_attribute(
+        &mut self,
+        owner: &str,
+        known: &str,
+        ignores: impl Fn(&str) -> bool,
+    ) -> Parsed<bool> {
+        let Some(word) = self.word() else {
+            return Ok(false);
+        };
+        let name = schema::canonical(word)
+            .filter(|name| ignores(name) && !known.split_whitespace().any(|known| known == *name));
+        if name.is_none() {
+            return Ok(false);
         }
-        list.push(attribute);
-        Ok(())
+        let note = format!("{owner} ignores {}, as in Filebench 1.5", quoted(word));
+        self.notes.at(self.at(), note);
+        self.advance();
+        self.value_if_any()?;
+        Ok(true)
     }
 
     /// Tells whether the list goes on. Anything else that follows an attribute on its line lacks a

@@ -166,7 +166,7 @@ impl Parser<'_, '_> {
         self.advance();
         let own = known.map_or("", |known| known.attributes);
         let (attributes, locals) =
-            self.attributes_and_locals(kind, &format!("name iters {own}"))?;
+            self.attributes_and_locals(kind, &format!("name iters {own}"), schema::is_of_a_flowop)?;
         if let (Some(_), Some(local)) = (known, locals.first()) {
             let message = format!(
                 "{kind} has no variables of its own, found {}",
@@ -208,15 +208,10 @@ impl Parser<'_, '_> {
     }
 
     fn composite_inner(&mut self, at: Position) -> Parsed<Statement> {
+        // The number of times belongs where the flowop is used.
         let (attributes, locals) =
-            self.attributes_and_locals("define flowop", schema::COMPOSITE)?;
+            self.attributes_and_locals("define flowop", "name", |name| name == "iters")?;
         let name = self.plain_name("the flowop", at, &attributes)?;
-        if let Some(iters) = attributes.iter().find(|other| other.name == "iters") {
-            return self.complain(
-                iters.at,
-                "`iters` belongs where the flowop is used: a definition has no effect by itself",
-            );
-        }
         if schema::find_flowop(&name.value).is_some() || schema::why_refused(&name.value).is_some()
         {
             let message = format!("{} is already a flowop", quoted(&name.value));

@@ -41,9 +41,13 @@ struct Reported;
 
 type Parsed<T> = Result<T, Reported>;
 
-/// Returns the statements of a file, each with its position.
-pub(crate) fn statements(tokens: &[Token], messages: &mut Messages) -> Vec<Spanned<Statement>> {
-    let mut parser = Parser::new(tokens, messages);
+/// Returns the statements of a file, each with its position. `notes` gets what has no effect.
+pub(crate) fn statements(
+    tokens: &[Token],
+    messages: &mut Messages,
+    notes: &mut Messages,
+) -> Vec<Spanned<Statement>> {
+    let mut parser = Parser::new(tokens, messages, notes);
     let mut statements = Vec::new();
     while *parser.peek() != Kind::End && !parser.messages.is_full() {
         let at = parser.at();
@@ -60,6 +64,7 @@ struct Parser<'a, 'm> {
     tokens: &'a [Token],
     next: usize,
     messages: &'m mut Messages,
+    notes: &'m mut Messages,
     composites: BTreeSet<String>,
     defining: Option<String>,
     /// Whether the name of a composite flowop could not be read.
@@ -67,11 +72,12 @@ struct Parser<'a, 'm> {
 }
 
 impl<'a, 'm> Parser<'a, 'm> {
-    fn new(tokens: &'a [Token], messages: &'m mut Messages) -> Self {
+    fn new(tokens: &'a [Token], messages: &'m mut Messages, notes: &'m mut Messages) -> Self {
         Self {
             tokens,
             next: 0,
             messages,
+            notes,
             composites: BTreeSet::new(),
             defining: None,
             broken_definition: false,
@@ -396,7 +402,8 @@ impl<'a, 'm> Parser<'a, 'm> {
 
 /// Reads the value of a variable that is set outside the file, like the right side of a `set`.
 pub(crate) fn assignment(tokens: &[Token], messages: &mut Messages) -> Option<Assigned> {
-    let mut parser = Parser::new(tokens, messages);
+    let mut notes = Messages::default();
+    let mut parser = Parser::new(tokens, messages, &mut notes);
     let assigned = parser.assigned().ok()?;
     if *parser.peek() != Kind::End {
         let _ = parser.expected::<()>("the end of the value");

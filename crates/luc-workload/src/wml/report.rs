@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use luc_wml::plan::{Flowop, Io, Op, Thread};
+use luc_wml::plan::{Flowop, Io, Op, Plan, Thread};
 use serde::{Deserialize, Serialize};
 
 use super::fileset::LiveFileset;
@@ -35,6 +35,9 @@ pub struct WmlResult {
     pub unsafe_no_fsync: bool,
     /// True if the file system was written out between preparation and run.
     pub settled: bool,
+    /// Parts of the file that had no effect, and commands of it that failed: one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     pub filesets: Vec<FilesetResult>,
     pub threads: u64,
     /// Total number of loops of all threads, measured or not.
@@ -109,7 +112,12 @@ impl FilesetResult {
 
 impl WmlResult {
     /// Makes the result of a run that has measured nothing yet.
-    pub fn new(source: &str, overrides: &[(String, String)], options: &WmlOptions) -> Self {
+    pub fn new(
+        plan: &Plan,
+        source: &str,
+        overrides: &[(String, String)],
+        options: &WmlOptions,
+    ) -> Self {
         Self {
             source: source.to_owned(),
             dir: options.dir.to_path_buf(),
@@ -119,6 +127,7 @@ impl WmlResult {
             warmup_s: options.warmup_s,
             unsafe_no_fsync: options.no_fsync,
             settled: options.settle,
+            notes: plan.notes.clone(),
             ..Self::default()
         }
     }
@@ -247,6 +256,9 @@ impl Found for WmlResult {
                 f,
                 "  UNSAFE               --no-fsync: nothing was made durable; an upper bound, not a result"
             )?;
+        }
+        for note in &self.notes {
+            writeln!(f, "  note: {note}")?;
         }
         for fileset in &self.filesets {
             writeln!(

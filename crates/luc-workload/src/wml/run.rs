@@ -61,7 +61,7 @@ pub fn run(
     }
     let root = Dir::open(scratch.path())?;
     let filesets = prepare(plan, &mut draws(plan, options, 0, 0), &root, stop, say)?;
-    let mut result = WmlResult::new(source, overrides, options);
+    let mut result = WmlResult::new(plan, source, overrides, options);
     result.filesets = filesets.iter().map(FilesetResult::of).collect();
     result.threads = program.jobs.len() as u64;
     if timing.pause_s > 0 && !options.prepare_only {

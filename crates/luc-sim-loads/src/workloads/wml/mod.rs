@@ -88,7 +88,7 @@ pub fn plan(load: &FileLoad, costs: &Costs) -> Result<Plan, SimError> {
     let filesets = filesets.map_err(said)?;
     firsts.reverse();
 
-    let mut result = WmlResult::new(&load.source, &load.overrides, options);
+    let mut result = WmlResult::new(plan, &load.source, &load.overrides, options);
     result.filesets = filesets.iter().map(FilesetResult::of).collect();
     result.threads = threads as u64;
     let lengths = filesets.iter().map(|live| {
