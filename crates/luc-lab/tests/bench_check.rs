@@ -41,6 +41,24 @@ fn files_are_told_line_by_line_what_is_wrong() {
 }
 
 #[test]
+fn a_check_tells_what_system_does() {
+    let dir = tempfile::tempdir().expect("temporary folder");
+    let text = "define fileset name=a,path=/x,entries=1\ncreate files\n\
+        system \"sync\"\nsystem \"echo 3 > /proc/sys/vm/drop_caches\"\n\
+        system \"mount /mnt\"\n";
+    fs::write(dir.path().join("system.f"), text).expect("temporary file");
+    let said = run(check().arg("system.f").current_dir(dir.path()));
+    assert_ends(&said, "[exit 0]\n");
+    for line in [
+        "  syncs the file system\n",
+        "  drops the caches (level 3)\n",
+        "  gives the shell \"mount /mnt\", with --allow-system only\n",
+    ] {
+        assert_holds(&said, line);
+    }
+}
+
+#[test]
 fn files_that_are_not_there() {
     let dir = tempfile::tempdir().expect("temporary folder");
     let said = run(check().arg("varmial").current_dir(dir.path()));

@@ -107,6 +107,51 @@ fn attributes_that_filebench_ignores_are_named_in_the_report() {
     assert_eq!(value["notes"].as_array().map(Vec::len), Some(2), "{json}");
 }
 
+/// A file whose commands count the files in `dir` into `log`, before and after they are made.
+fn counting(dir: &Path, log: &Path) -> String {
+    let (dir, log) = (dir.display(), log.display());
+    let count = format!("system \"find {dir} -type f | wc -l >> {log}\"");
+    format!(
+        "define fileset name=a,path=/x,entries=5,size=4k,prealloc
+        define process name=p {{ thread name=t,memsize=1m {{
+        flowop readwholefile name=r,filesetname=a }} }}
+        {count}
+        create files
+        system \"sync\"
+        {count}
+        system \"echo to standard output; exit 3\"
+        psrun -10 1
+        "
+    )
+}
+
+#[test]
+fn a_file_gives_the_shell_commands_only_if_allowed() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let (file, log) = (dir.path().join("count.f"), dir.path().join("log"));
+    let place = tempfile::tempdir().expect("temporary directory");
+    fs::write(&file, counting(place.path(), &log)).expect("writes");
+    let words = format!("{} --ops 5 --json", file.display());
+
+    let (code, _, line) = run(place.path(), &words);
+    assert_eq!(code, 14, "{line}");
+    assert_holds(&line, "line 4 gives the shell a command, \"find ");
+    assert_holds(&line, "--allow-system");
+    assert!(!log.exists());
+    assert_eq!(fs::read_dir(place.path()).expect("readable").count(), 0);
+
+    let (code, json, said) = run(place.path(), &format!("{words} --allow-system"));
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(fs::read_to_string(&log).expect("written"), "0\n5\n");
+    let value: Value = serde_json::from_str(&json).expect("one line of JSON");
+    let note = value["notes"][0].as_str().expect("a note");
+    assert_holds(
+        note,
+        "line 8: the command \"echo to standard output; exit 3\" failed",
+    );
+    assert_holds(&said, "to standard output");
+}
+
 #[test]
 fn a_directory_that_is_not_there_is_one_line() {
     let (code, _, line) = run(Path::new("/nowhere/at/all"), "varmail --seconds 1");

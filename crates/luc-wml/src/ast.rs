@@ -145,6 +145,8 @@ pub enum Statement {
     EventGenerator(Vec<Attribute>),
     CreateFiles,
     Echo(Vec<Part>),
+    /// A command line for the shell.
+    System(Vec<Part>),
     Run {
         seconds: Option<Spanned<Expr>>,
         /// For `psrun`: seconds between reports, and whether each starts from zero.

@@ -12,8 +12,8 @@
 //! The language is that of Filebench 1.5, with these additions: `set $a=$b` copies a value, a
 //! quoted text may contain variables wherever a text may stand, `${name}` is `$name`,
 //! `define randvar name=$x,...` works again, and composite flowops have their own variables. A file
-//! without `run` runs nevertheless. Files that run commands (`system`) or use several machines
-//! (`enable multi`) are refused.
+//! without `run` runs nevertheless. `system` becomes steps of its own if it only syncs or drops
+//! caches. Files that use several machines (`enable multi`) are refused.
 
 mod ast;
 mod builtin;

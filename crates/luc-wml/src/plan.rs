@@ -441,6 +441,13 @@ pub enum Action {
     Echo(String),
     /// Makes the filesets now (`create files`); a run without it makes them first.
     CreateFiles,
+    /// Syncs the file system (`system "sync"`).
+    Sync,
+    /// Writes this number to `/proc/sys/vm/drop_caches`: 1 for the page cache, 2 for inodes and
+    /// directory entries, 3 for both.
+    DropCaches(u8),
+    /// Any other command of `system`, for the shell.
+    Command { command: String, at: Position },
     /// Runs the processes.
     Run {
         /// Seconds to run, at least 1. `None` if the file gives no time: then [`RUN_DEFAULT_S`]

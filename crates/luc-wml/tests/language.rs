@@ -414,6 +414,60 @@ fn flowops_on_files_and_directories() {
 }
 
 #[test]
+fn commands_that_sync_and_drop_caches_need_no_shell() {
+    let actions = |command: &str| {
+        let text = format!("set $d=/srv/x\nsystem \"{command}\"\ncreate files");
+        let mut actions = plan(&text).actions;
+        assert_eq!(actions.pop(), Some(Action::CreateFiles));
+        actions
+    };
+    let both = [Action::Sync, Action::DropCaches(3)];
+    for command in [
+        "sync",
+        " sudo /bin/sync ;",
+        "/usr/bin/sync $d",
+        "sync .",
+        "sh -c 'sync'",
+    ] {
+        assert_eq!(actions(command), both[..1], "{command}");
+    }
+    for command in [
+        "echo 3 > /proc/sys/vm/drop_caches",
+        "/bin/echo 3 >/proc/sys/vm/drop_caches",
+        "sudo sh -c 'echo 3 > /proc/sys/vm/drop_caches'",
+        "sudo bash -c \\\"echo '3' > /proc/sys/vm/drop_caches\\\"",
+        "echo 3 | sudo tee /proc/sys/vm/drop_caches > /dev/null",
+        "sudo sysctl -w vm.drop_caches=3",
+    ] {
+        assert_eq!(actions(command), both[1..], "{command}");
+    }
+    for command in [
+        "sync; echo 3 > /proc/sys/vm/drop_caches",
+        "sync && sudo sh -c 'echo 3 > /proc/sys/vm/drop_caches'",
+        "sudo sh -c 'sync; echo 3 > /proc/sys/vm/drop_caches';",
+    ] {
+        assert_eq!(actions(command), both, "{command}");
+    }
+    for other in [
+        "",
+        "rm -rf $d",
+        "sync; umount /mnt",
+        "sync &",
+        "sync > log",
+        "echo 4 > /proc/sys/vm/drop_caches",
+        "echo 3 >> stats.txt",
+        "echo 3 | sudo tee stats.txt",
+        "echo 3 > /proc/sys/vm/drop_caches > log",
+        "sysctl vm.swappiness=0 vm.drop_caches=3",
+        "sudo -u nobody sync",
+    ] {
+        let command = other.replace("$d", "/srv/x");
+        let at = luc_wml::plan::Position { line: 2, column: 1 };
+        assert_eq!(actions(other), [Action::Command { command, at }], "{other}");
+    }
+}
+
+#[test]
 fn targets_are_found_by_name_across_threads_or_within_one() {
     let plan = plan(
         "define fileset name=set,path=/d,entries=1

@@ -77,7 +77,7 @@ fn statements() {
         "enable multi master=a,client=b",
         "enable",
         "domultisync value=1",
-        "system \"rm -rf /\"",
+        "system sync",
         "echo hello",
         "sleep\nrun 1",
         "sleep -1",

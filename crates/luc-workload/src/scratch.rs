@@ -68,11 +68,13 @@ impl Scratch {
         self.settles = false;
     }
 
-    /// Syncs the whole file system, so that nothing from before is left to commit.
+    /// Syncs the file system, so that nothing from before is left to commit.
     pub fn settle(&self) -> Result<()> {
-        if !self.settles {
-            return Ok(());
-        }
+        if self.settles { self.sync() } else { Ok(()) }
+    }
+
+    /// Syncs the whole file system.
+    pub fn sync(&self) -> Result<()> {
         syncfs(&self.root)
             .map_err(|e| WorkloadError::call("sync the file system of", &self.path, e))
     }

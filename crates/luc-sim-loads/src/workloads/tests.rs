@@ -201,6 +201,43 @@ fn a_sync_waits_for_no_newer_transaction() {
 }
 
 #[test]
+fn commands_of_a_workload_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("system.f");
+    let words = format!("run {} --ops 10", file.display());
+    let with = |command: &str| {
+        let text = format!(
+            "define fileset name=a,path=/x,entries=5,size=4k,prealloc
+            define process name=p {{ thread name=t,memsize=4k {{
+            flowop readwholefile name=r,filesetname=a }} }}
+            create files
+            system \"{command}\"
+            run 1
+            "
+        );
+        std::fs::write(&file, text).unwrap();
+        let loaded = load(words.split_whitespace());
+        loaded.and_then(|it| run(&it, &setup("4ms:1", 1, 1000.0, false)))
+    };
+    for (command, notes) in [("sync", 0), ("sync; echo 1 > /proc/sys/vm/drop_caches", 1)] {
+        let Outcome::Wml(found) = with(command).unwrap().outcome else {
+            panic!("another benchmark");
+        };
+        assert_eq!(
+            (found.ops, found.notes.len()),
+            (10, notes),
+            "{:?}",
+            found.notes
+        );
+    }
+    let refused = with("umount /mnt").unwrap_err().to_string();
+    assert!(
+        refused.contains("line 5") && refused.contains("umount /mnt"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn what_the_simulator_lacks_is_told() {
     let refused = |text: &str| {
         let loaded = load(text.split_whitespace());

@@ -216,11 +216,13 @@ impl<'a, 'm> Parser<'a, 'm> {
             },
             "quit" => Ok(Statement::Leave),
             "enable" => self.enable(at),
-            "system" => self.complain(
-                at,
-                "`system` is refused: a workload file runs no commands; delete the line and run \
-                 the command yourself, before or after",
-            ),
+            "system" => match self.peek() {
+                Kind::Text(parts) => {
+                    self.advance();
+                    Ok(Statement::System(parts.clone()))
+                }
+                _ => self.expected("a quoted command after `system`"),
+            },
             "domultisync" => self.complain(
                 at,
                 "`domultisync` is refused: runs on several machines are not supported; delete the \

@@ -9,6 +9,7 @@ mod checks;
 mod files;
 mod flowops;
 mod randoms;
+mod system;
 mod values;
 
 use std::collections::{HashMap, HashSet};
@@ -112,6 +113,10 @@ impl<'a> Resolver<'a, '_> {
                     leaves = Some(at);
                 }
                 Statement::Leave => leaves = Some(at),
+                Statement::System(parts) => {
+                    let command = self.shown(parts);
+                    self.plan.actions.extend(system::actions(&command, at));
+                }
                 other => self.statement(other),
             }
             if self.plan.actions.len() > ACTIONS_MAX {
@@ -174,7 +179,10 @@ impl<'a> Resolver<'a, '_> {
                 self.plan.actions.push(Action::Sleep(seconds));
             }
             Statement::LatencyHistograms => self.plan.latency_histograms = true,
-            Statement::Run { .. } | Statement::Leave | Statement::Ignored(_) => {}
+            Statement::System(_)
+            | Statement::Run { .. }
+            | Statement::Leave
+            | Statement::Ignored(_) => {}
         }
     }
 

@@ -33,6 +33,7 @@ mod real;
 mod report;
 mod rotor;
 mod run;
+mod statements;
 mod stats;
 mod sync;
 mod system;
@@ -57,6 +58,7 @@ pub mod parts {
     pub use super::prepare::lay_out;
     pub use super::queue::Queue;
     pub use super::run::timing;
+    pub use super::statements::commands;
     pub use super::system::{ByName, Chunk, Counted, EntryId, Position, System, Ticket, Work};
     pub use super::thread::Thread;
 }

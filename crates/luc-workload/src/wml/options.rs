@@ -54,6 +54,9 @@ pub struct WmlOptions {
     /// Create the files, report on them, and run nothing
     #[arg(long, conflicts_with_all = ["ops", "seconds", "settle"])]
     pub prepare_only: bool,
+    /// Let the shell run the commands that the file gives to system, as the user who runs this
+    #[arg(long)]
+    pub allow_system: bool,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,

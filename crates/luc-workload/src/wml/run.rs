@@ -14,9 +14,10 @@ use super::options::WmlOptions;
 use super::prepare::{Say, prepare};
 use super::real::{Host, Own};
 use super::report::{FilesetResult, WmlResult};
+use super::statements::{around_preparation, carry_out, refuse_commands};
 use super::system::Counted;
 use crate::benchmark::Measured;
-use crate::clock::{NS_PER_S, now_ns, sleep_until};
+use crate::clock::{NS_PER_S, now_ns};
 use crate::crew::{self, Shift, Window};
 use crate::dir::Dir;
 use crate::observer::{Observed, Observer};
@@ -41,6 +42,9 @@ pub fn run(
     say: &mut Say<'_>,
 ) -> Result<Measured<WmlResult>> {
     names(plan)?;
+    if !options.allow_system {
+        refuse_commands(plan)?;
+    }
     let timing = timing(plan)?;
     let window = timing.window(options);
     let pools = aio_bytes(plan)?;
@@ -60,15 +64,14 @@ pub fn run(
         scratch.leave_unsettled();
     }
     let root = Dir::open(scratch.path())?;
-    let filesets = prepare(plan, &mut draws(plan, options, 0, 0), &root, stop, say)?;
     let mut result = WmlResult::new(plan, source, overrides, options);
+    let (before, after) = around_preparation(plan);
+    carry_out(before, &scratch, stop, say, &mut result.notes)?;
+    let filesets = prepare(plan, &mut draws(plan, options, 0, 0), &root, stop, say)?;
     result.filesets = filesets.iter().map(FilesetResult::of).collect();
     result.threads = program.jobs.len() as u64;
-    if timing.pause_s > 0 && !options.prepare_only {
-        let pause = Duration::from_secs(timing.pause_s);
-        say("waiting, as the file asks", Some(pause));
-        let pause_ns = timing.pause_s.saturating_mul(NS_PER_S);
-        sleep_until(now_ns().saturating_add(pause_ns), stop);
+    if !options.prepare_only {
+        carry_out(after, &scratch, stop, say, &mut result.notes)?;
     }
     if options.prepare_only || stop.is_set() {
         scratch.remove()?;
@@ -178,9 +181,8 @@ fn names(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// The pause before the run and the run's length, from the file's statements.
+/// The run's length, from the file's statements.
 pub struct Timing {
-    pause_s: u64,
     /// `None` if the run lasts until the threads end by themselves.
     run_s: Option<u64>,
 }
@@ -201,24 +203,18 @@ impl Timing {
 /// # Errors
 /// If the file runs more than once.
 pub fn timing(plan: &Plan) -> Result<Timing> {
-    let mut pause_s = 0;
     let mut run_s = None;
     for action in &plan.actions {
-        match action {
-            Action::Sleep(seconds) if run_s.is_none() => pause_s += seconds,
-            Action::Run { seconds, .. } => {
-                if run_s.replace(*seconds).is_some() {
-                    return Err(WorkloadError::Plan {
-                        why: "it has more than one run; make one file per run".into(),
-                    });
-                }
-            }
-            Action::Sleep(_) | Action::Echo(_) | Action::CreateFiles => {}
+        if let Action::Run { seconds, .. } = action
+            && run_s.replace(*seconds).is_some()
+        {
+            return Err(WorkloadError::Plan {
+                why: "it has more than one run; make one file per run".into(),
+            });
         }
     }
     let default_s = (plan.quit == Quit::Timeout).then_some(RUN_DEFAULT_S);
     Ok(Timing {
-        pause_s,
         run_s: run_s.flatten().or(default_s),
     })
 }

@@ -203,6 +203,11 @@ fn runs(plan: &Plan) -> Vec<String> {
         .map(|action| match action {
             Action::Echo(text) => format!("says {text:?}"),
             Action::CreateFiles => "creates the files".into(),
+            Action::Sync => "syncs the file system".into(),
+            Action::DropCaches(level) => format!("drops the caches (level {level})"),
+            Action::Command { command, .. } => {
+                format!("gives the shell {command:?}, with --allow-system only")
+            }
             Action::Sleep(seconds) => format!("waits {seconds} s"),
             Action::Run {
                 seconds,

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use luc_wml::plan::{self, Io, Op};
 use luc_workload::wml::parts::{
-    Counted, Engine, THREADS_MAX, aio_bytes, draws, lay_out, program, timing,
+    Counted, Engine, THREADS_MAX, aio_bytes, commands, draws, lay_out, program, timing,
 };
 use luc_workload::wml::{FilesetResult, WmlOptions, WmlResult};
 use luc_workload::{Outcome, Recorder, WorkloadError};
@@ -89,6 +89,14 @@ pub fn plan(load: &FileLoad, costs: &Costs) -> Result<Plan, SimError> {
     firsts.reverse();
 
     let mut result = WmlResult::new(plan, &load.source, &load.overrides, options);
+    if plan
+        .actions
+        .iter()
+        .any(|it| matches!(it, plan::Action::DropCaches(_)))
+    {
+        let note = "dropping caches has no effect in the simulator: data that is read is in memory";
+        result.notes.push(note.into());
+    }
     result.filesets = filesets.iter().map(FilesetResult::of).collect();
     result.threads = threads as u64;
     let lengths = filesets.iter().map(|live| {
@@ -165,6 +173,13 @@ fn refuse(load: &FileLoad) -> Result<(), SimError> {
     let refused = |why: String| Err(SimError::Arguments(why));
     if load.options.prepare_only {
         return refused("--prepare-only: the simulator has no files to make; leave it out".into());
+    }
+    if let Some((command, at)) = commands(&load.plan).next() {
+        let line = at.line;
+        return refused(format!(
+            "line {line}: the simulator runs no command such as {command:?}; delete the line, or \
+             run the file with luc-lab bench run --allow-system"
+        ));
     }
     let threads = || load.plan.processes.iter().flat_map(|it| &it.threads);
     let flowops = || threads().flat_map(plan::Thread::all_flowops);
