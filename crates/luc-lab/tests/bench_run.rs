@@ -153,6 +153,27 @@ fn a_file_gives_the_shell_commands_only_if_allowed() {
 }
 
 #[test]
+fn oltp_runs_with_a_low_hard_limit_of_open_files() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    // Root could raise the limit again.
+    let bound = if rustix::process::getuid().is_root() {
+        "setpriv --bounding-set=-sys_resource"
+    } else {
+        ""
+    };
+    let run = format!(
+        "ulimit -Sn 1024; ulimit -Hn 4096; exec {bound} {} bench run oltp --ops 3000 -D filesize=1m \
+         -D usermode=100 --json --dir {}",
+        env!("CARGO_BIN_EXE_luc-lab"),
+        dir.path().display()
+    );
+    let (code, json, said) = outputs(assert_cmd::Command::new("/bin/sh").args(["-c", &run]));
+    assert_eq!(code, 0, "{said}");
+    let value: Value = serde_json::from_str(&json).expect("one line of JSON");
+    assert_eq!(value["threads"], 211);
+}
+
+#[test]
 fn a_directory_that_is_not_there_is_one_line() {
     let (code, _, line) = run(Path::new("/nowhere/at/all"), "varmail --seconds 1");
     assert_eq!(code, 14);

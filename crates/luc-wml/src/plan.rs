@@ -280,7 +280,7 @@ pub type Slot = u32;
 pub const FD_MAX: Slot = 128;
 
 /// The flags for operations that open a file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct OpenFlags {
     pub dsync: bool,
     pub direct_io: bool,

@@ -125,9 +125,20 @@ pub fn draws(plan: &Arc<Plan>, options: &WmlOptions, thread: u64, within: u64) -
     Draws::new(generator, plan, thread)
 }
 
+/// Tells whether a thread opens a file once for all of its slots. The slots need no positions of
+/// their own if every flowop on files reads or writes at random offsets.
+pub fn opens_once(thread: &Thread) -> bool {
+    let flowops = thread.all_flowops();
+    let mut on_files = flowops.iter().filter(|flowop| flowop.op.target().is_some());
+    on_files.all(|flowop| match &flowop.op {
+        Op::Read(transfer) | Op::Write(transfer) => transfer.random,
+        _ => false,
+    })
+}
+
 /// Returns the most files that a thread has open.
-pub fn descriptors(thread: &Thread) -> u64 {
-    let mut fds = HashSet::new();
+pub fn descriptors(plan: &Plan, thread: &Thread) -> u64 {
+    let (mut fds, mut kinds) = (HashSet::new(), HashSet::new());
     let mut rotates = false;
     for Flowop { op, .. } in thread.all_flowops() {
         // The others need an open file, or open no file.
@@ -136,8 +147,46 @@ pub fn descriptors(thread: &Thread) -> u64 {
         {
             rotates |= target.rotate && target.fd == 0;
             fds.insert(target.fd);
+            kinds.extend(target.fileset.map(|fileset| (fileset, target.flags)));
         }
     }
+    let slots = fds.len() as u64 + if rotates { ROTATED } else { 0 };
+    let files = kinds
+        .iter()
+        .map(|(fileset, _)| match plan.filesets[fileset.0].entries {
+            Value::Fixed(entries) if opens_once(thread) => entries,
+            _ => slots,
+        });
     // One more for a directory being listed.
-    fds.len() as u64 + if rotates { ROTATED } else { 0 } + 1
+    files.fold(0, u64::saturating_add).min(slots) + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn most_open(flowops: &str) -> u64 {
+        let text = format!(
+            "define fileset name=a,path=/x,entries=10
+            define process name=p {{ thread name=t {{ {flowops} }} }}"
+        );
+        let script = luc_wml::parse("x.f", &text).expect("a sound file");
+        let plan = script.plan(&[]).expect("a plan");
+        descriptors(&plan, &plan.processes[0].threads[0])
+    }
+
+    #[test]
+    fn descriptors_are_counted_by_files_where_slots_share_them() {
+        let reads = "flowop read name=r,filename=a,iosize=1k,opennext";
+        assert_eq!(most_open(&format!("{reads},random")), 10 + 1);
+        let two = format!("{reads},random flowop write name=w,filename=a,iosize=1k,random,dsync");
+        assert_eq!(most_open(&two), 10 + 10 + 1);
+        // A position or an asynchronous write belongs to a descriptor.
+        assert_eq!(most_open(reads), 128 + 1 + 1);
+        let aio = "flowop aiowrite name=w,filename=a,iosize=1k,opennext,random";
+        assert_eq!(most_open(aio), 128 + 1 + 1);
+        let opens = "flowop openfile name=o,filename=a,fd=3 flowop closefile name=c,fd=3";
+        assert_eq!(most_open(opens), 1 + 1);
+        assert_eq!(most_open("flowop listdir name=l,filename=a"), 1);
+    }
 }

@@ -4,7 +4,7 @@
 //! takes, when sizes are drawn, and what counts as an operation. It differs in these points:
 //!
 //! - Processes of the workload are groups of threads of one process. Each thread has its own table
-//!   of open files, as in Filebench, so nothing but the address space is shared.
+//!   of open files, as in Filebench, so nothing but the address space and descriptors is shared.
 //! - No lock is shared by all threads on the path of an operation: entries of a fileset are picked
 //!   with atomic operations (`rotor`), counts are kept per thread, events are taken from a clock
 //!   (`sync`). A thread sleeps where Filebench spins.
@@ -12,6 +12,8 @@
 //!   no entry at all is idle, and otherwise ends the run.
 //! - The filesets are made in one new directory inside the given one, whatever path the file names,
 //!   and are removed with it, so there is nothing to reuse.
+//! - A thread that only reads and writes at random offsets opens a file once, not once in each slot
+//!   of `opennext`: all processes share one table of descriptors, and its limit may be low.
 //! - The threads' memory is not touched before it is used, and the data written are zeros.
 
 mod aio;

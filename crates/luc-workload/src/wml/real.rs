@@ -6,8 +6,8 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
 use luc_wml::plan::{OpenFlags, Plan};
@@ -18,6 +18,7 @@ use super::aio::{Pool, Request};
 use super::engine::{Engine, Job, Place};
 use super::fileset::{Kind, PathBuffer};
 use super::halt::{Flow, Halt};
+use super::jobs::opens_once;
 use super::park::Park;
 use super::system::{ByName, Chunk, Counted, EntryId, Position, System, Ticket, Work};
 use super::thread::Thread;
@@ -95,6 +96,8 @@ impl Own {
 pub struct Real<'h> {
     host: &'h Host,
     pool: Option<&'h Pool>,
+    /// The files that are open, if the thread opens each only once.
+    once: Option<Vec<OpenOnce>>,
     shift: Shift<'h>,
     memory: Vec<u8>,
     path: PathBuffer,
@@ -110,7 +113,15 @@ pub struct Open {
     dsync: bool,
 }
 
-/// A descriptor is shared only if asynchronous writes may still be under way when it is closed.
+/// A file that may be open in several slots.
+struct OpenOnce {
+    entry: EntryId,
+    flags: OpenFlags,
+    fd: Weak<OwnedFd>,
+}
+
+/// A descriptor is shared if several slots hold it, or if asynchronous writes may still be under
+/// way when it is closed.
 enum Fd {
     Own(OwnedFd),
     Shared(Arc<OwnedFd>),
@@ -130,6 +141,7 @@ impl<'h> Real<'h> {
         Self {
             host,
             pool: host.pools[place.instance].as_ref(),
+            once: opens_once(place.thread(&host.engine.plan)).then(Vec::new),
             shift,
             memory: own.memory,
             path: PathBuffer::default(),
@@ -163,9 +175,9 @@ impl<'h> Real<'h> {
                 .map_err(|errno| root.error(call, self.path.get(), errno))?;
         }
         Ok(Open {
-            fd: match self.pool {
-                None => Fd::Own(fd),
-                Some(_) => Fd::Shared(Arc::new(fd)),
+            fd: match (self.pool, &self.once) {
+                (None, None) => Fd::Own(fd),
+                _ => Fd::Shared(Arc::new(fd)),
             },
             entry,
             dsync: flags.dsync,
@@ -276,7 +288,21 @@ impl System for Real<'_> {
     }
 
     async fn open(&mut self, entry: EntryId, flags: OpenFlags) -> Result<Open> {
-        self.open_as("open", entry, flags, OFlags::empty())
+        let mut once = self.once.iter().flatten();
+        let same = once.find(|it| (it.entry, it.flags) == (entry, flags));
+        if let Some(fd) = same.and_then(|it| it.fd.upgrade()) {
+            return Ok(Open {
+                fd: Fd::Shared(fd),
+                entry,
+                dsync: flags.dsync,
+            });
+        }
+        let open = self.open_as("open", entry, flags, OFlags::empty())?;
+        if let (Some(once), Fd::Shared(fd)) = (&mut self.once, &open.fd) {
+            let fd = Arc::downgrade(fd);
+            once.push(OpenOnce { entry, flags, fd });
+        }
+        Ok(open)
     }
 
     async fn create(&mut self, entry: EntryId, flags: OpenFlags) -> Result<Open> {

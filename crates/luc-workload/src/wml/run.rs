@@ -51,7 +51,9 @@ pub fn run(
     let plan = &Arc::new(plan.clone());
     let program = program(plan, options)?;
     let jobs = || program.jobs.iter();
-    let open = jobs().map(|job| descriptors(job.place.thread(plan))).sum();
+    let open = jobs()
+        .map(|job| descriptors(plan, job.place.thread(plan)))
+        .sum();
     allow_descriptors(jobs().len(), open)?;
 
     let rest = options.energy.rest();
