@@ -165,6 +165,76 @@ fn mdtest_fills_and_empties_its_trees() {
 }
 
 #[test]
+fn mdtest_measures_the_phases_asked_for() {
+    for (words, phases) in [
+        (
+            "mdtest --procs 2 -n 5 -F -C -T -r -i 1",
+            "create stat unlink",
+        ),
+        ("mdtest --procs 2 -n 5 -F -C", "create"),
+        ("mdtest --procs 2 -n 5 -T -w 10", "stat"),
+        ("mdtest --procs 2 -n 5 -r -C -u", "create unlink"),
+    ] {
+        let Outcome::Mdtest(result) = run(words).outcome else {
+            panic!("wrong workload");
+        };
+        let names = result.phases.iter().map(|it| it.phase.as_str());
+        assert_eq!(names.collect::<Vec<_>>().join(" "), phases, "{words}");
+        assert!(result.phases.iter().all(|it| it.ops == 10), "{words}");
+        let created = if phases.starts_with("create") { 10 } else { 0 };
+        assert_eq!(result.open.count, created, "{words}");
+    }
+}
+
+#[test]
+fn options_of_the_original_programs_are_taken_or_refused_by_name() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    for words in [
+        "iozone -i 0 -c -e -r 4k -s 16k -t 2",
+        "mdtest -n 4 -F -C -T -r",
+        "metarates --files 4 -C",
+    ] {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin("luc-lab"));
+        let words = words.split_whitespace();
+        command.arg("bench").args(words).arg("-d").arg(dir.path());
+        let text = said(&command.output().expect("runs"));
+        assert_ends(&text, "[exit 0]");
+    }
+    for (words, line) in [
+        (
+            "iozone -i 1",
+            "'-i <TEST>': IOzone's other tests are not measured",
+        ),
+        (
+            "iozone -I",
+            "-I of iozone is refused: writes go through the page cache",
+        ),
+        (
+            "iozone -f /tmp/x",
+            "-f of iozone is refused: LUC makes its files in a new directory",
+        ),
+        ("mdtest -n 4 -i 3 -u", "'-i <N>': one call is one iteration"),
+        (
+            "mdtest -D",
+            "-D of mdtest is refused: directories are not tested",
+        ),
+        (
+            "mdtest -e 4096",
+            "-e of mdtest is refused: files are not read",
+        ),
+        (
+            "metarates -n 100 -C",
+            "-n of metarates is refused: give --files N",
+        ),
+    ] {
+        let text = said(&luc(words, dir.path()).output().expect("runs"));
+        assert!(text.contains(line), "{words}: {text}");
+        assert!(text.ends_with("[exit 2]"), "{words}: {text}");
+        assert!(is_empty(dir.path()), "{words}");
+    }
+}
+
+#[test]
 fn a_storm_serves_what_arrives() {
     let fixed = "fsync-storm --rate-per-s 500 --gaps fixed --seconds 0.2 --warmup-s 0.1";
     let Outcome::FsyncStorm(result) = run(fixed).outcome else {

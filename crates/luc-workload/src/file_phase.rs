@@ -86,7 +86,7 @@ impl FileJob {
         };
         if self.steps.first() != Some(&Step::Create) {
             // The other phases need files but do not measure their making.
-            files.create(&[], false, link)?;
+            files.create(&data, false, link)?;
         }
         let mut parts = Vec::with_capacity(self.steps.len());
         for step in &self.steps {

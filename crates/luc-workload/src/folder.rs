@@ -20,7 +20,7 @@ struct Given {
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     dir: Option<PathBuf>,
     /// The same as DIR
-    #[arg(id = "dir-option", long = "dir", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(id = "dir-option", short = 'd', long = "dir", value_name = "DIR", value_hint = ValueHint::DirPath)]
     option: Option<PathBuf>,
 }
 

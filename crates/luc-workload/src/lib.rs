@@ -29,6 +29,7 @@ mod file_phase;
 mod folder;
 mod hardware;
 mod journal;
+mod letters;
 mod marks;
 mod observer;
 mod phases;

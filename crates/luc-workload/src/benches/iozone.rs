@@ -21,6 +21,7 @@ use crate::args::{Common, threads};
 use crate::benchmark::{Benchmark, Figures, Found, Measured};
 use crate::clock::{NS_PER_MS, now_ns};
 use crate::dir::{Dir, NameBuffer};
+use crate::letters::{Letter, flag, refused, valued};
 use crate::processes::{self, Kind, Phase};
 use crate::rates::{per_second, share};
 use crate::scratch::Scratch;
@@ -29,6 +30,30 @@ use crate::worker::{self, Link, Part};
 use crate::{Latency, Result, Stop, WorkloadError};
 use luc_base::summary;
 
+const REFUSED: [Letter; 17] = [
+    flag('a', "one call measures one size; give it with -s and -r"),
+    flag('A', "one call measures one size; give it with -s and -r"),
+    valued('f', "LUC makes its files in a new directory inside DIR"),
+    // The files' names may follow in any number.
+    flag('F', "LUC makes its files in a new directory inside DIR"),
+    flag('I', "writes go through the page cache"),
+    flag(
+        'o',
+        "writes are not synchronous; -e includes an fsync in the time",
+    ),
+    valued('l', "give the number of children with -t"),
+    valued('u', "give the number of children with -t"),
+    valued('g', "give the size of each file with -s"),
+    valued('n', "give the size of each file with -s"),
+    valued('q', "give the size of each write with -r"),
+    valued('y', "give the size of each write with -r"),
+    flag('R', "use --json for a report that programs read"),
+    valued('b', "use --json for a report that programs read"),
+    flag('w', "use --keep to keep the files"),
+    flag('O', "the report has the writes and the bytes per second"),
+    valued('U', "LUC mounts nothing"),
+];
+
 /// The initial write of the throughput mode. Sizes are in KiB unless they end in k, m or g, all of
 /// them binary.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,10 +61,15 @@ use luc_base::summary;
 #[command(after_help = "Examples:\n\
     \x20 luc-lab bench iozone -e -c /srv/scratch\n\
     \x20 luc-lab bench iozone -t 16 -s 16m -r 4k -e /srv/scratch")]
+#[command(args = refused(&REFUSED))]
 pub struct Iozone {
     #[command(flatten)]
     #[serde(flatten)]
     pub common: Common,
+    /// Number of the test; only 0, the initial write, is measured
+    #[arg(short = 'i', value_name = "TEST", value_parser = initial_write)]
+    #[serde(skip)]
+    pub tests: Vec<u32>,
     /// Number of children that write at the same time
     #[arg(short = 't', long = "threads", value_name = "N", default_value_t = 4, value_parser = threads())]
     pub threads: u32,
@@ -392,6 +422,13 @@ impl Child<'_> {
 const SIZE_BYTES_MAX: u64 = 1 << 40;
 /// Largest write: 1 GiB, below the limit of one write(2).
 const RECORD_BYTES_MAX: u64 = 1 << 30;
+
+fn initial_write(test: &str) -> std::result::Result<u32, String> {
+    match test {
+        "0" => Ok(0),
+        _ => Err("IOzone's other tests are not measured; 0 is the initial write".into()),
+    }
+}
 
 fn size_bytes(text: &str) -> std::result::Result<u64, String> {
     binary(text, SIZE_BYTES_MAX, "1024g")

@@ -13,6 +13,7 @@ use crate::args::{Common, threads};
 use crate::benchmark::{Benchmark, Figures, Found, Measured};
 use crate::dir::NameBuffer;
 use crate::file_phase::{FileJob, Step, Steps};
+use crate::letters::{Letter, flag, refused, valued};
 use crate::phases::PhaseResult;
 use crate::processes::{self, Kind};
 use crate::scratch::Scratch;
@@ -23,14 +24,37 @@ use crate::{Latency, Result, Stop, WorkloadError};
 /// Most directories of all trees together.
 const DIRS_MAX: u64 = 100_000;
 
-const STEPS: [Step; 3] = [Step::Create, Step::Stat, Step::Unlink];
+const REFUSED: [Letter; 16] = [
+    valued('a', "LUC makes POSIX calls only"),
+    flag('B', "a barrier follows each phase"),
+    flag('c', "every process creates its own files"),
+    flag('D', "directories are not tested, only files (-F)"),
+    valued('e', "files are not read"),
+    flag('E', "files are not read"),
+    valued('f', "give the number of processes with --procs"),
+    valued('I', "give the files of each process with -n"),
+    flag('k', "files are created by creat(2)"),
+    valued('l', "give the number of processes with --procs"),
+    flag('L', "files lie in all directories of the tree"),
+    valued('N', "every process stats its own files"),
+    flag('R', "files are statted in their order"),
+    valued('s', "give the number of processes with --procs"),
+    flag('S', "every process creates its own files"),
+    valued('W', "a phase ends when all of its files are done"),
+];
 
-/// Phases of file creation, stat and removal with barriers between them. The files of a process are
+/// Phases of file creation, stat and removal with barriers between them. With one or two of -C, -T
+/// and -r, only these are measured. The files of a process are
 /// spread evenly over the directories of the tree, those of its root included.
 #[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab bench mdtest --fsync /srv/scratch\n\
     \x20 luc-lab bench mdtest -n 1000 --depth 2 --branches 4 /srv/scratch")]
+#[command(args = refused(&REFUSED))]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of its own"
+)]
 pub struct Mdtest {
     #[command(flatten)]
     #[serde(flatten)]
@@ -41,6 +65,26 @@ pub struct Mdtest {
     /// Files of each process
     #[arg(short = 'n', long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u32).range(1..=10_000_000))]
     pub items: u32,
+    /// Test files only; LUC tests no directories anyway
+    #[arg(short = 'F')]
+    #[serde(skip)]
+    pub files_only: bool,
+    /// Measure file creation
+    #[arg(short = 'C', long)]
+    #[serde(default)]
+    pub create: bool,
+    /// Measure stat of the files
+    #[arg(short = 'T', long)]
+    #[serde(default)]
+    pub stat: bool,
+    /// Measure removal of the files
+    #[arg(short = 'r', long)]
+    #[serde(default)]
+    pub remove: bool,
+    /// Number of iterations; only 1, so call it again for more
+    #[arg(short = 'i', value_name = "N", value_parser = one_iteration)]
+    #[serde(skip)]
+    pub iterations: Option<u32>,
     /// Bytes to write to each file
     #[arg(short = 'w', long, value_name = "BYTES", default_value_t = 0, value_parser = value_parser!(u32).range(..=1 << 30))]
     pub bytes: u32,
@@ -63,7 +107,7 @@ pub struct MdtestResult {
     pub args: Mdtest,
     /// Directories of one tree, its root included.
     pub tree_dirs: u64,
-    /// The phases create, stat, unlink; fewer when interrupted.
+    /// The phases measured, in the order create, stat, unlink; fewer when interrupted.
     pub phases: Vec<PhaseResult>,
     /// The time an open (the creat call) took.
     pub open: Latency,
@@ -94,6 +138,7 @@ impl Benchmark for Mdtest {
                 self.depth, self.branches
             )));
         }
+        let steps = self.steps();
         let jobs = |scratch: &Scratch| {
             for tree in 0..trees {
                 let root = scratch.subdir(&format!("tree.{tree}"))?;
@@ -109,7 +154,7 @@ impl Benchmark for Mdtest {
                     files: self.items,
                     bytes: self.bytes,
                     fsync: self.fsync,
-                    steps: STEPS.to_vec(),
+                    steps: steps.clone(),
                 },
                 depth: self.depth,
                 branches: self.branches,
@@ -117,9 +162,9 @@ impl Benchmark for Mdtest {
             Ok((0..self.procs).map(job).collect())
         };
         let kind = Kind::Processes;
-        let done = processes::run_in::<Self, Job>(&self.common, kind, STEPS.len(), jobs, stop)?;
+        let done = processes::run_in::<Self, Job>(&self.common, kind, steps.len(), jobs, stop)?;
         Ok(done.map(|phases| {
-            let found = Steps::of(&STEPS, &phases);
+            let found = Steps::of(&steps, &phases);
             MdtestResult {
                 args: self.clone(),
                 tree_dirs: dirs,
@@ -149,6 +194,27 @@ impl Benchmark for Mdtest {
             name.set(format_args!("{inner}file.mdtest.{}.{item}", files.rank));
         };
         files.run(name, link)
+    }
+}
+
+impl Mdtest {
+    /// Returns the phases asked for; all if none is.
+    fn steps(&self) -> Vec<Step> {
+        let all = [
+            (Step::Create, self.create),
+            (Step::Stat, self.stat),
+            (Step::Unlink, self.remove),
+        ];
+        let asked = all.iter().any(|(_, asked)| *asked);
+        let steps = all.iter().filter(|(_, it)| *it || !asked);
+        steps.map(|(step, _)| *step).collect()
+    }
+}
+
+fn one_iteration(text: &str) -> std::result::Result<u32, String> {
+    match text {
+        "1" => Ok(1),
+        _ => Err("one call is one iteration; call it as often as you need".into()),
     }
 }
 

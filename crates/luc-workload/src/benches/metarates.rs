@@ -15,12 +15,18 @@ use crate::args::{Common, threads};
 use crate::benchmark::{Benchmark, Figures, Found, Measured};
 use crate::dir::NameBuffer;
 use crate::file_phase::{FileJob, Step, Steps};
+use crate::letters::{Letter, flag, refused, valued};
 use crate::phases::{PhaseResult, creation_rate_per_s};
 use crate::processes::{self, Kind, Phase};
 use crate::scratch::Scratch;
 use crate::text::{Lines, UNSAFE, calls};
 use crate::worker::{self, Link, Part};
 use crate::{Latency, Result, Stop};
+
+const REFUSED: [Letter; 2] = [
+    valued('n', "give --files N, the number of files of each process"),
+    flag('u', "give --unique-dirs for a directory of each process"),
+];
 
 /// Real processes pass a barrier, then each creates its files, fsyncs and closes every one. With
 /// several phases asked for, they come in the order create, stat, utime; without a create phase the
@@ -30,6 +36,7 @@ use crate::{Latency, Result, Stop};
 #[command(after_help = "Examples:\n\
     \x20 luc-lab bench metarates --procs 16 --files 16 /srv/scratch\n\
     \x20 luc-lab bench metarates --create --stat --utime --unique-dirs /srv/scratch")]
+#[command(args = refused(&REFUSED))]
 pub struct Metarates {
     #[command(flatten)]
     #[serde(flatten)]
