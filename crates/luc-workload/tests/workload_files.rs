@@ -90,6 +90,33 @@ fn create_delete(threads: u32) -> String {
 }
 
 #[test]
+fn an_interrupted_preparation_reports_what_it_made() {
+    let text = "define fileset name=last,path=/x,entries=30,size=4k,prealloc,leafdirs=3
+        define fileset name=first,path=/x,entries=20,size=2k,prealloc,paralloc
+        define process name=p { thread name=t,memsize=1m {
+        flowop readwholefile name=r,filesetname=first } }
+        run 1";
+    let script = luc_wml::parse("test.f", text).expect("well formed");
+    let plan = script.plan(&[]).expect("resolves");
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let options = options(dir.path(), "");
+    let stop = Stop::new();
+    // Filesets are made from the one defined last.
+    let mut interrupt = |step: &str, _| {
+        if step == "preparing fileset last" {
+            stop.set();
+        }
+    };
+    let report = wml::run(&plan, "test.f", &[], &options, &stop, &mut interrupt);
+    let report = BenchReport::from(report.expect("an interrupt is no error"));
+    assert!(report.interrupted && is_empty(dir.path()));
+    let made = |it: &wml::FilesetResult| (it.files, it.preallocated, it.bytes, it.leaf_dirs);
+    let made: Vec<_> = result(&report).filesets.iter().map(made).collect();
+    assert_eq!(made, [(30, 0, 0, 0), (20, 20, 20 << 11, 0)]);
+    assert_eq!(result(&report).filesets[0].dirs, 0);
+}
+
+#[test]
 fn a_counted_run_counts_exactly() {
     for threads in [1, 7] {
         let report = run(&create_delete(threads), "--ops 1000 --settle");

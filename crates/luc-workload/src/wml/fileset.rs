@@ -17,8 +17,19 @@ pub struct LiveFileset<W> {
     pub dirs: Entries<W>,
     /// Number of files that existed before the run.
     pub preallocated: u64,
+    /// What was made before an interrupt; `None` if the whole fileset was.
+    pub cut_short: Option<Made>,
     /// Path of each directory, relative to the run's directory.
     paths: Vec<CString>,
+}
+
+/// What was made of a fileset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Made {
+    pub files: u64,
+    pub bytes: u64,
+    pub dirs: u64,
+    pub leaf_dirs: u64,
 }
 
 /// A kind of entry of a fileset.
@@ -54,6 +65,7 @@ impl<W: Default> LiveFileset<W> {
             leaf_dirs: Entries::new(tree.leaf_dirs.len()),
             dirs,
             preallocated: 0,
+            cut_short: None,
             paths,
             tree,
         }

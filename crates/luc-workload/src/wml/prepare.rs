@@ -8,7 +8,7 @@ use luc_wml::plan::Plan;
 use rustix::fs::OFlags;
 
 use super::draw::Draws;
-use super::fileset::{Kind, LiveFileset, PathBuffer};
+use super::fileset::{Kind, LiveFileset, Made, PathBuffer};
 use super::park::Park;
 use super::tree::Tree;
 use crate::dir::Dir;
@@ -35,12 +35,27 @@ pub fn prepare(
     stop: &Stop,
     say: &mut Say<'_>,
 ) -> Result<Vec<Live>> {
-    lay_out(plan, draws, |live: &Live, files, leaf_dirs| {
+    lay_out(plan, draws, |live: &mut Live, files, leaf_dirs| {
         say(&format!("preparing fileset {}", live.plan.name), None);
-        make_dirs(live, root)?;
-        make_files(live, files, root, stop)?;
-        make_leaf_dirs(live, leaf_dirs, root)
+        let made = make(live, files, leaf_dirs, root, stop)?;
+        live.cut_short = stop.is_set().then_some(made);
+        Ok(())
     })
+}
+
+fn make(live: &Live, files: &[u32], leaf_dirs: &[u32], root: &Dir, stop: &Stop) -> Result<Made> {
+    let mut made = Made::default();
+    if stop.is_set() {
+        return Ok(made);
+    }
+    make_dirs(live, root)?;
+    made.dirs = live.tree.dirs.len() as u64;
+    (made.files, made.bytes) = make_files(live, files, root, stop)?;
+    if !stop.is_set() {
+        make_leaf_dirs(live, leaf_dirs, root)?;
+        made.leaf_dirs = leaf_dirs.len() as u64;
+    }
+    Ok(made)
 }
 
 /// Draws all filesets; `make` gets each with the files and leaf directories to make, in order.
@@ -52,14 +67,14 @@ pub fn prepare(
 pub fn lay_out<W: Default>(
     plan: &Plan,
     draws: &mut Draws,
-    mut make: impl FnMut(&LiveFileset<W>, &[u32], &[u32]) -> Result<()>,
+    mut make: impl FnMut(&mut LiveFileset<W>, &[u32], &[u32]) -> Result<()>,
 ) -> Result<Vec<LiveFileset<W>>> {
     let mut all = Vec::with_capacity(plan.filesets.len());
     for fileset in plan.filesets.iter().rev() {
         let tree = Tree::draw(fileset, draws)?;
         let mut live = LiveFileset::new(fileset, tree);
         let (files, leaf_dirs) = choose(&mut live, draws);
-        make(&live, &files, &leaf_dirs)?;
+        make(&mut live, &files, &leaf_dirs)?;
         all.push(live);
     }
     all.reverse();
@@ -161,7 +176,8 @@ fn make_dirs(live: &Live, root: &Dir) -> Result<()> {
     Ok(())
 }
 
-fn make_files(live: &Live, order: &[u32], root: &Dir, stop: &Stop) -> Result<()> {
+/// Returns how many files were made, and their bytes.
+fn make_files(live: &Live, order: &[u32], root: &Dir, stop: &Stop) -> Result<(u64, u64)> {
     let threads = if live.plan.parallel_alloc {
         THREADS.min(order.len())
     } else {
@@ -169,7 +185,8 @@ fn make_files(live: &Live, order: &[u32], root: &Dir, stop: &Stop) -> Result<()>
     };
     let next = AtomicUsize::new(0);
     let failed = Stop::new();
-    let work = || -> Result<()> {
+    let work = || -> Result<(u64, u64)> {
+        let (mut files, mut bytes) = (0, 0);
         let zeros = vec![0_u8; CHUNK];
         let mut path = PathBuffer::default();
         while let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -178,18 +195,22 @@ fn make_files(live: &Live, order: &[u32], root: &Dir, stop: &Stop) -> Result<()>
             }
             let made = make_file(live, index, &zeros, &mut path, root);
             made.inspect_err(|_| failed.set())?;
+            files += 1;
+            bytes += live.leaf(Kind::File, index).bytes;
         }
-        Ok(())
+        Ok((files, bytes))
     };
     if threads <= 1 {
         return work();
     }
     thread::scope(|scope| {
         let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let mut result = Ok(());
+        let mut result = Ok((0, 0));
         for handle in handles {
             match handle.join() {
-                Ok(one) => result = result.and(one),
+                Ok(one) => {
+                    result = result.and_then(|sum| one.map(|one| (sum.0 + one.0, sum.1 + one.1)));
+                }
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }

@@ -60,7 +60,7 @@ pub struct WmlResult {
     pub flowops: Vec<FlowopResult>,
 }
 
-/// A fileset as it was prepared.
+/// A fileset as it was prepared. After an interrupt, all but `files` is what was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FilesetResult {
     pub name: String,
@@ -98,7 +98,7 @@ pub struct FlowopResult {
 
 impl FilesetResult {
     pub fn of<W: Default>(live: &LiveFileset<W>) -> Self {
-        Self {
+        let planned = Self {
             name: live.plan.name.clone(),
             files: live.tree.files.len() as u64,
             preallocated: live.preallocated,
@@ -106,6 +106,16 @@ impl FilesetResult {
             leaf_dirs: live.tree.leaf_dirs.len() as u64,
             mean_depth: live.tree.mean_depth,
             bytes: live.tree.bytes(),
+        };
+        match live.cut_short {
+            None => planned,
+            Some(made) => Self {
+                preallocated: made.files,
+                dirs: made.dirs,
+                leaf_dirs: made.leaf_dirs,
+                bytes: made.bytes,
+                ..planned
+            },
         }
     }
 }
