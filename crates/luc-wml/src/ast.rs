@@ -32,6 +32,20 @@ pub enum Expr {
 }
 
 impl Expr {
+    /// Returns the names of the variables in it.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        let (alone, parts) = match self {
+            Self::Variable(name) => (Some(name.as_str()), &[][..]),
+            Self::Text(parts) => (None, parts.as_slice()),
+            Self::Int(_) | Self::Bool(_) => (None, &[][..]),
+        };
+        let within = parts.iter().filter_map(|part| match part {
+            Part::Variable(name) => Some(name.as_str()),
+            Part::Text(_) => None,
+        });
+        alone.into_iter().chain(within)
+    }
+
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(vec![Part::Text(text.into())])
     }

@@ -1,12 +1,13 @@
 //! A workload file that has been read.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::ast::{self, Assigned, Expr, Part, Spanned, Statement};
 use crate::builtin::{BUILTINS, builtin};
-use crate::diagnostic::{Diagnostic, Diagnostics, Messages, one_of};
+use crate::diagnostic::{Diagnostic, Diagnostics, Messages, one_of, quoted};
 use crate::plan::{Plan, Position};
 use crate::{lexer, parser, resolve};
 
@@ -139,6 +140,10 @@ impl Script {
     /// Reports statements and attributes that have no effect, and a missing `run`.
     pub fn notes(&self) -> Vec<Diagnostic> {
         let mut notes = self.notes.clone();
+        let set: HashSet<&str> = ast::variables(&self.statements)
+            .into_iter()
+            .map(|it| it.0)
+            .collect();
         let mut note = |at, message: String| notes.push(Diagnostic { at, message });
         let mut left = false;
         let mut processes = false;
@@ -150,6 +155,17 @@ impl Script {
             }
             match &statement.value {
                 Statement::Ignored(why) => note(Some(statement.at), format!("ignored: {why}")),
+                Statement::Files(files) => {
+                    let path = files.attributes.iter().find(|it| it.name == "path");
+                    let path = path.and_then(|path| path.value.as_ref());
+                    for name in path.iter().flat_map(|path| path.value.variables()) {
+                        if !set.contains(name) {
+                            let why = "files are made in the directory given to the run anyway";
+                            let unset = quoted(&format!("${name}"));
+                            note(path.map(|it| it.at), format!("{unset} is not set: {why}"));
+                        }
+                    }
+                }
                 Statement::Process(_) => processes = true,
                 Statement::Run { .. } | Statement::Leave => left = true,
                 _ => {}

@@ -153,6 +153,40 @@ fn a_composite_ignores_all_but_its_name_iterations_and_variables() {
 }
 
 #[test]
+fn a_path_needs_no_value_and_any_other_variable_can_be_given() {
+    let text = "define fileset name=a,path=$dir,entries=$n
+        define fileset name=b,path=\"/x/${dir}\",entries=1
+        create files";
+    let given = plan_with(text, &[("n", "7")]);
+    let [a, b] = two(&given.filesets);
+    assert_eq!((a.path.as_str(), a.entries), ("$dir", Value::Fixed(7)));
+    assert_eq!(b.path, "/x/$dir");
+    let why = "`$dir` is not set: files are made in the directory given to the run anyway";
+    let notes = [format!("test.f:1:28: {why}"), format!("test.f:2:36: {why}")];
+    assert_eq!(given.notes, notes);
+    assert_eq!(
+        plan_with(text, &[("n", "7"), ("dir", "/y")]).filesets[1].path,
+        "/x//y"
+    );
+
+    let refused = |overrides: &[(&str, &str)]| {
+        let owned = overrides
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()));
+        let plan = script(text).plan(&owned.collect::<Vec<(String, String)>>());
+        plan.expect_err("a variable is wrong").to_string()
+    };
+    assert!(
+        refused(&[]).contains("`$n` has no value"),
+        "{}",
+        refused(&[])
+    );
+    assert!(refused(&[]).contains("-D n=..."), "{}", refused(&[]));
+    let odd = refused(&[("n", "7"), ("m", "8")]);
+    assert!(odd.contains("the file has no variable `$m`"), "{odd}");
+}
+
+#[test]
 fn the_last_of_two_equal_attributes_counts() {
     let flowop = flowop("delay name=a,value=1,name=b,value=2");
     let seconds = Value::Fixed(2);

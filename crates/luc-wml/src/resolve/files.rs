@@ -2,7 +2,7 @@
 
 use super::Resolver;
 use super::values::Given;
-use crate::ast::Files;
+use crate::ast::{Expr, Files};
 use crate::diagnostic::quoted;
 use crate::plan::{Fileset, FilesetId, Value};
 
@@ -23,11 +23,25 @@ impl<'a> Resolver<'a, '_> {
         }
     }
 
+    /// Returns the path. A variable in it needs no value, because a run makes its files elsewhere.
+    fn path(&mut self, given: &Given<'_>) -> String {
+        let value = given.find("path").and_then(|path| path.value.as_ref());
+        let unset = value.is_some_and(|path| {
+            let mut variables = path.value.variables();
+            variables.any(|name| !self.globals.contains_key(name) && !self.missed.contains(name))
+        });
+        match value.map(|path| &path.value) {
+            Some(Expr::Text(parts)) if unset => self.shown(parts),
+            Some(Expr::Variable(name)) if unset => format!("${name}"),
+            _ => self.needed(given, "path"),
+        }
+    }
+
     fn make_fileset(&mut self, files: &'a Files) {
         let kind = if files.single { "file" } else { "fileset" };
         let given = Given::of(kind, files.at, &files.attributes);
         let name = self.name(&given);
-        let path = self.needed(&given, "path");
+        let path = self.path(&given);
         if name.contains(['/', '\0']) || name == "." || name == ".." {
             let message = format!(
                 "the name of a {kind} becomes a file name, and {} is not a valid one; put \

@@ -27,9 +27,9 @@ const SECONDS_MAX: u64 = 1_000_000_000;
 /// Most statements that do something (`echo`, `sleep`, `create`, `run`).
 const ACTIONS_MAX: usize = 1024;
 
-pub(crate) fn plan(
-    statements: &[Spanned<Statement>],
-    overrides: &[(String, String)],
+pub(crate) fn plan<'a>(
+    statements: &'a [Spanned<Statement>],
+    overrides: &'a [(String, String)],
     messages: &mut Messages,
 ) -> Plan {
     let mut resolver = Resolver {
@@ -42,10 +42,13 @@ pub(crate) fn plan(
         fileset_ids: HashMap::new(),
         processes: Vec::new(),
         missed: HashSet::new(),
+        unused: HashSet::new(),
         flowops: 0,
     };
-    resolver.overrides(statements, overrides);
+    let set: Vec<&str> = ast::variables(statements).iter().map(|it| it.0).collect();
+    resolver.overrides(&set, overrides);
     resolver.statements(statements);
+    resolver.complain_of_unused(&set);
     resolver.plan
 }
 
@@ -61,28 +64,27 @@ struct Resolver<'a, 'm> {
     processes: Vec<&'a Process>,
     /// Variables without a value: each gets one message.
     missed: HashSet<String>,
+    /// Overrides of variables that the file neither sets nor, so far, uses.
+    unused: HashSet<&'a str>,
     /// Flowops made so far, at all levels of composites.
     flowops: usize,
 }
 
 impl<'a> Resolver<'a, '_> {
-    /// Reads the values that replace those in the file.
-    fn overrides(&mut self, statements: &'a [Spanned<Statement>], overrides: &[(String, String)]) {
-        let known = ast::variables(statements).into_iter();
-        let known: Vec<&'a str> = known.map(|(name, _)| name).collect();
+    /// Reads the values that replace those in the file, and those of variables that it does not
+    /// set.
+    fn overrides(&mut self, set: &[&'a str], overrides: &'a [(String, String)]) {
         for (name, text) in overrides {
             let name = name.strip_prefix('$').unwrap_or(name);
-            let Some(&name) = known.iter().find(|known| **known == name) else {
-                let expected = instead_of_variable(name, &known, "it sets none");
-                self.messages.anywhere(format!(
-                    "the file sets no variable {}: {expected}",
-                    quoted(&format!("${name}"))
-                ));
-                continue;
-            };
             match assigned(text) {
-                Ok(assigned) => {
-                    self.overrides.insert(name, assigned);
+                Ok(instead) if set.contains(&name) => {
+                    self.overrides.insert(name, instead);
+                }
+                Ok(value) => {
+                    self.unused.insert(name);
+                    if let Some(value) = self.given(name, &value) {
+                        self.globals.insert(name, value);
+                    }
                 }
                 Err(list) => {
                     for diagnostic in list {
@@ -91,6 +93,19 @@ impl<'a> Resolver<'a, '_> {
                     }
                 }
             }
+        }
+    }
+
+    /// Complains of values for variables that the file does not have.
+    fn complain_of_unused(&mut self, set: &[&str]) {
+        let mut unused: Vec<&str> = self.unused.drain().collect();
+        unused.sort_unstable();
+        for name in unused {
+            let expected = instead_of_variable(name, set, "it sets none");
+            self.messages.anywhere(format!(
+                "the file has no variable {}: {expected}",
+                quoted(&format!("${name}"))
+            ));
         }
     }
 
@@ -172,7 +187,8 @@ impl<'a> Resolver<'a, '_> {
                 self.plan.actions.push(Action::CreateFiles);
             }
             Statement::Echo(parts) => {
-                self.plan.actions.push(Action::Echo(self.shown(parts)));
+                let text = self.shown(parts);
+                self.plan.actions.push(Action::Echo(text));
             }
             Statement::Sleep(seconds) => {
                 let seconds = self.seconds(seconds, "sleep");
@@ -186,21 +202,11 @@ impl<'a> Resolver<'a, '_> {
         }
     }
 
-    fn set(&mut self, variable: &'a Spanned<String>, value: &'a Assigned) {
+    fn set(&mut self, variable: &'a Spanned<String>, value_in_file: &'a Assigned) {
         let name = variable.value.as_str();
-        let value = if let Some(instead) = self.overrides.get(name).cloned() {
-            // Positions in an override are not positions in the file.
-            let mut inner = Messages::default();
-            std::mem::swap(self.messages, &mut inner);
-            let value = self.assigned(name, &instead);
-            std::mem::swap(self.messages, &mut inner);
-            for diagnostic in inner.list {
-                self.messages
-                    .anywhere(format!("value of ${name}: {}", diagnostic.message));
-            }
-            value
-        } else {
-            self.assigned(name, value)
+        let value = match self.overrides.get(name).cloned() {
+            Some(instead) => self.given(name, &instead),
+            None => self.assigned(name, value_in_file),
         };
         match value {
             Some(value) => {
@@ -211,6 +217,20 @@ impl<'a> Resolver<'a, '_> {
                 self.missed.insert(name.into());
             }
         }
+    }
+
+    /// Evaluates a value that is given from outside the file.
+    fn given(&mut self, name: &str, value: &Assigned) -> Option<Val> {
+        // Positions in an override are not positions in the file.
+        let mut inner = Messages::default();
+        std::mem::swap(self.messages, &mut inner);
+        let value = self.assigned(name, value);
+        std::mem::swap(self.messages, &mut inner);
+        for diagnostic in inner.list {
+            self.messages
+                .anywhere(format!("value of ${name}: {}", diagnostic.message));
+        }
+        value
     }
 
     fn assigned(&mut self, name: &str, value: &Assigned) -> Option<Val> {

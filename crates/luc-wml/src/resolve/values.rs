@@ -103,6 +103,7 @@ impl Resolver<'_, '_> {
     }
 
     fn variable(&mut self, name: &str, at: Position, locals: &Locals) -> Option<Val> {
+        self.unused.remove(name);
         if let Some(value) = locals.get(name).or_else(|| self.globals.get(name)) {
             return Some(value.clone());
         }
@@ -110,7 +111,8 @@ impl Resolver<'_, '_> {
             self.messages.at(
                 at,
                 format!(
-                    "variable {} has no value; expected a `set ${name}=...` before the run",
+                    "variable {} has no value; expected a `set ${name}=...` before the run, or the \
+                     option -D {name}=...",
                     quoted(&format!("${name}"))
                 ),
             );
@@ -138,15 +140,18 @@ impl Resolver<'_, '_> {
     }
 
     /// Formats a text to print; unknown variables stay as written.
-    pub(super) fn shown(&self, parts: &[Part]) -> String {
+    pub(super) fn shown(&mut self, parts: &[Part]) -> String {
         let mut shown = String::new();
         for part in parts {
             match part {
                 Part::Text(text) => shown += text,
-                Part::Variable(name) => match self.globals.get(name.as_str()) {
-                    Some(value) => shown += &self.as_text(value),
-                    None => shown.extend(["$", name]),
-                },
+                Part::Variable(name) => {
+                    self.unused.remove(name.as_str());
+                    match self.globals.get(name.as_str()) {
+                        Some(value) => shown += &self.as_text(value),
+                        None => shown.extend(["$", name]),
+                    }
+                }
             }
             if shown.len() > TEXT_BYTES_MAX {
                 return shown.chars().take(TEXT_BYTES_MAX / 4).collect();
