@@ -1,11 +1,11 @@
 //! Governors: the kernel's rules that choose the processors' clock from their load.
 //!
 //! `schedutil` (`kernel/sched/cpufreq_schedutil.c` of 6.12) follows the scheduler's averages: a
-//! quarter more than a processor's share of busy time. That share is an average with a half-life of
-//! 32 ms, in which time at a lower clock counts less. A task that wakes from `io_schedule()` raises the
-//! share to an eighth, and doubles it at each further such wake-up within a tick. Waits for a
-//! shadowed buffer, for the log's writes and for data are of this kind; the wait of an fsync for
-//! its commit is not, so that tasks in fsync get no boost.
+//! quarter more than a processor's share of busy time. That share is an average with a half-life
+//! of 32 ms, in which time at a lower clock counts less. A task that wakes from `io_schedule()`
+//! raises the share to an eighth, and doubles it at each further such wake-up within a tick. Waits
+//! for a shadowed buffer, for the log's writes and for data are of this kind; the wait of an fsync
+//! for its commit is not, so that tasks in fsync get no boost.
 //!
 //! `ondemand` (`drivers/cpufreq/cpufreq_ondemand.c`) samples every 10 ms: the highest clock above a
 //! load of 95%, else a clock in proportion to the load. On Intel's processors it counts idle time
