@@ -1,11 +1,11 @@
-//! What the parts of a machine did within a measurement, from which a model computes its energy.
+//! Activity of a machine's parts within a measurement, from which a model computes its energy.
 //!
 //! A result keeps the activity, not the energy: other watts, or another machine, then need no
 //! other run.
 
 use serde::{Deserialize, Serialize};
 
-/// What a machine did within a measurement.
+/// Activity of a machine within a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Activity {
     /// Length of the measurement, ns.
@@ -14,7 +14,7 @@ pub struct Activity {
     pub disks: DiskActivity,
 }
 
-/// What one processor did.
+/// Activity of one processor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessorActivity {
     /// Busy time at each clock.
@@ -40,7 +40,7 @@ pub struct IdlePeriods {
     pub sum_ns: u64,
 }
 
-/// What the disks did, all of an array together.
+/// Activity of the disks, all of an array together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskActivity {
     pub disks: u64,

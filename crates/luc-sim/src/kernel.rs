@@ -1,6 +1,6 @@
 //! The rules that differ between kernels.
 
-use thiserror::Error;
+use crate::named::{self, NotSimulated};
 
 /// The kernel's scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,20 +54,10 @@ pub const KERNELS: [Kernel; 3] = [
     },
 ];
 
-/// The error for a kernel that the simulator lacks.
-#[derive(Debug, Error, PartialEq, Eq)]
-#[error("the simulator has no kernel {name}; it has {known}", known = KERNELS.map(|it| it.name).join(", "))]
-pub struct NoKernel {
-    name: String,
-}
-
 /// Returns the kernel with this name.
 ///
 /// # Errors
 /// There is no such kernel.
-pub fn named(name: &str) -> Result<&'static Kernel, NoKernel> {
-    let found = KERNELS.iter().find(|kernel| kernel.name == name);
-    found.ok_or_else(|| NoKernel {
-        name: name.to_owned(),
-    })
+pub fn named(name: &str) -> Result<&'static Kernel, NotSimulated> {
+    named::find("kernel", &KERNELS, |kernel| kernel.name, name)
 }

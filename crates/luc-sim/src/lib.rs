@@ -27,6 +27,7 @@ pub mod journal;
 pub mod kernel;
 pub mod measured;
 pub mod mount;
+pub mod named;
 pub mod node;
 pub mod processors;
 pub mod program;

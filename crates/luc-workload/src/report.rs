@@ -49,8 +49,8 @@ pub struct BenchReport {
     /// Counters of the processors; `None` if the machine has none or this user may not read them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware: Option<HardwareCounts>,
-    /// What the machine's parts did, from which a model computes their energy; `None` for a run on
-    /// a real machine.
+    /// Activity of the machine's parts, from which a model computes their energy; `None` for a run
+    /// on a real machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<Activity>,
     /// Energy within the measurement, if it was asked for.

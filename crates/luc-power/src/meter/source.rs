@@ -1,4 +1,4 @@
-//! What every source of energy has, whatever counts it.
+//! The interface of every source of energy.
 
 use std::time::{Duration, Instant};
 

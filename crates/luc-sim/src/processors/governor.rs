@@ -21,7 +21,7 @@
 
 use std::ops::Range;
 
-use thiserror::Error;
+use crate::named::{self, NotSimulated};
 
 /// Half-life of the scheduler's averages, ns.
 const HALF_LIFE_NS: f64 = 32e6;
@@ -81,22 +81,12 @@ pub const GOVERNORS: [Governor; 5] = [
     },
 ];
 
-/// The error for a governor that the simulator lacks.
-#[derive(Debug, Error, PartialEq, Eq)]
-#[error("the simulator has no governor {name}; it has {known}", known = GOVERNORS.map(|it| it.name).join(", "))]
-pub struct NoGovernor {
-    name: String,
-}
-
 /// Returns the governor with this name.
 ///
 /// # Errors
 /// There is no such governor.
-pub fn named(name: &str) -> Result<&'static Governor, NoGovernor> {
-    let found = GOVERNORS.iter().find(|governor| governor.name == name);
-    found.ok_or_else(|| NoGovernor {
-        name: name.to_owned(),
-    })
+pub fn named(name: &str) -> Result<&'static Governor, NotSimulated> {
+    named::find("governor", &GOVERNORS, |governor| governor.name, name)
 }
 
 /// Clocks, and the governor that chooses among them.

@@ -192,11 +192,6 @@ impl Processors {
         self.cpus[at].queue.running() == Some(task)
     }
 
-    /// Returns the busy time of all processors together, ns.
-    pub fn busy_ns(&self) -> u64 {
-        self.activity().map(ProcessorActivity::busy_ns).sum()
-    }
-
     /// Returns what each processor has done.
     pub fn activity(&self) -> impl Iterator<Item = &ProcessorActivity> {
         self.cpus.iter().map(|cpu| &cpu.activity)

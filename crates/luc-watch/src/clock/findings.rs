@@ -46,7 +46,7 @@ impl AtClock {
     }
 }
 
-/// What both sides of a clock's pairs spent.
+/// Energy and syncs of both sides of a clock's pairs.
 #[derive(Clone, Debug, Default)]
 pub struct Spending {
     pub lower: AtClock,

@@ -38,7 +38,7 @@ const ASLEEP: Duration = Duration::from_millis(100);
 /// A search so far.
 pub struct Search {
     pub descent: Descent,
-    /// What both sides of each lower clock's pairs spent.
+    /// Energy and syncs of both sides of each lower clock's pairs.
     pub spent: Vec<Spending>,
     /// Pairs that were discarded because the machine slept.
     pub slept: u64,

@@ -17,13 +17,13 @@ pub struct LiveFileset<W> {
     pub dirs: Entries<W>,
     /// Number of files that existed before the run.
     pub preallocated: u64,
-    /// What was made before an interrupt; `None` if the whole fileset was.
+    /// The files made before an interrupt; `None` if the whole fileset was.
     pub cut_short: Option<Made>,
     /// Path of each directory, relative to the run's directory.
     paths: Vec<CString>,
 }
 
-/// What was made of a fileset.
+/// The files of a fileset that were made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Made {
     pub files: u64,

@@ -8,6 +8,7 @@ mod run;
 mod validate;
 
 use luc_control::Params;
+use luc_power::machine::Machine;
 
 use luc_cli::verbs;
 
@@ -23,6 +24,13 @@ verbs! {
     Costs(costs::Args),
     Disks(disks::Args),
     Validate(validate::Args),
+}
+
+/// Parses a machine of `--energy`; keeps its text, which names it in reports.
+fn energy_machine(text: &str) -> Result<(String, Machine), String> {
+    let machine: Result<Machine, _> = text.parse();
+    let machine = machine.map_err(|error| format!("--energy: {error}"))?;
+    Ok((text.to_owned(), machine))
 }
 
 /// Settings of LUC, as for `luc on`.

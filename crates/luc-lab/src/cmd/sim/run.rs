@@ -20,7 +20,7 @@ use luc_sim::processors::{MEMORY_PAGE_NS_MAX, Machine, PAST_US_MAX};
 use luc_sim::recorder::Recording;
 use luc_sim::{Setup, SimError, speeds};
 
-use super::calibrate;
+use super::{calibrate, energy_machine};
 use crate::cmd::bench::print;
 use luc_cli::{Context, Failure, Verb};
 use luc_trace::{Entry, Writer};
@@ -146,7 +146,12 @@ impl Verb for Args {
         let wrong = |error: String| Failure::usage("sim run", error);
         let said = |error: SimError| wrong(error.to_string());
         let setup = self.setup().map_err(wrong)?;
-        let machines = self.machines().map_err(wrong)?;
+        let machines: Result<Vec<_>, _> = self
+            .energy
+            .iter()
+            .map(|text| energy_machine(text))
+            .collect();
+        let machines = machines.map_err(wrong)?;
         let load = luc_sim_loads::load(&self.bench).map_err(said)?;
         let report = if let Some(path) = &self.record {
             let (report, recording) = luc_sim_loads::record(&load, &setup).map_err(said)?;
@@ -161,21 +166,11 @@ impl Verb for Args {
 }
 
 impl Args {
-    fn machines(&self) -> Result<Vec<(&str, machine::Machine)>, String> {
-        let parsed = self.energy.iter().map(|text| {
-            let machine: Result<machine::Machine, _> = text.parse();
-            machine
-                .map(|machine| (text.as_str(), machine))
-                .map_err(|error| format!("--energy: {error}"))
-        });
-        parsed.collect()
-    }
-
     /// Prints the modelled energy, a line for each machine.
     fn print_energy(
         &self,
         report: &BenchReport,
-        machines: &[(&str, machine::Machine)],
+        machines: &[(String, machine::Machine)],
         context: &mut Context,
     ) -> Result<(), Failure> {
         let Some(activity) = &report.activity else {

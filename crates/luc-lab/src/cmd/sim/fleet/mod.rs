@@ -8,14 +8,13 @@ use std::time::Instant;
 
 use clap::ValueHint;
 use luc_campaign::places::sim::SOURCES;
-use luc_power::machine::Machine;
 use luc_sim_loads::fleet::record::Record;
 use luc_sim_loads::fleet::summary::Summary;
 use luc_sim_loads::fleet::table::{self, Table};
 use luc_sim_loads::fleet::{Arguments, Fleet};
 use serde_json::json;
 
-use super::Knobs;
+use super::{Knobs, energy_machine};
 use luc_cli::progress::Bar;
 use luc_cli::units::{count, counted};
 use luc_cli::{Context, Failure, Interrupt, Verb};
@@ -143,12 +142,7 @@ impl Args {
         let mut group_nodes = self.group.clone();
         group_nodes.sort_unstable();
         group_nodes.dedup();
-        let energy = self.energy.as_ref().map(|name| {
-            let machine: Result<Machine, _> = name.parse();
-            machine
-                .map(|machine| (name.clone(), machine))
-                .map_err(|error| format!("--energy: {error}"))
-        });
+        let energy = self.energy.as_deref().map(energy_machine);
         let fleet = Fleet::new(Arguments {
             energy: energy.transpose()?,
             table: table?,
