@@ -15,6 +15,7 @@
 #define LUC_COUNTS_SLOTS 64	/* file systems watched at once */
 #define LUC_COUNTS_PROCESSES 8192	/* processes counted individually */
 #define LUC_CGROUPS_MAX 16	/* cgroups in one filter */
+#define LUC_EARLIER_MAX 1024	/* syncs that are followed though their start was not seen */
 #define LUC_TEXT_BYTES 512	/* bytes of the kernel's text read at once */
 
 #define LUC_HIST_STEPS_LOG2 2	/* 4 steps: an eighth of error, 160 buckets */
@@ -59,6 +60,22 @@ struct luc_counts {
 	luc_u64 wait_ns[LUC_WAITS];
 	luc_u64 sync_hist[LUC_HIST_BUCKETS];
 	luc_u64 wait_hist[LUC_HIST_BUCKETS];	/* of waits for a buffer */
+};
+
+/* A sync that began before the tracer was attached, by its thread. */
+struct luc_earlier_sync {
+	luc_u64 begin_ns;	/* at the latest */
+	luc_u64 inode;		/* 0 if unknown, and for SYNC */
+	luc_u32 dev;
+	luc_u32 tgid;
+	luc_u32 kind;		/* LUC_SPAN_FSYNC, FDATASYNC or SYNC */
+	luc_u32 unused;
+};
+
+/* The syncs of a file system that are going on. */
+struct luc_syncs_going_on {
+	luc_u64 syncs;
+	luc_u64 oldest_begin_ns;	/* 0 if there is none */
 };
 
 struct luc_process_counts {

@@ -70,6 +70,7 @@ struct transaction_s {
 struct journal_s {
 	struct block_device *j_fs_dev;
 	struct transaction_s *j_running_transaction;
+	struct transaction_s *j_committing_transaction;
 	unsigned int j_commit_sequence;
 	struct wait_queue_head j_wait_transaction_locked;
 };

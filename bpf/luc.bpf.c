@@ -20,4 +20,5 @@ char LICENSE[] SEC("license") = "GPL";
 #include "commit.h"
 #include "files.h"
 #include "waits.h"
+#include "unfinished.h"
 #include "text.h"

@@ -69,6 +69,7 @@ struct task_state {
 	__u32 sync_slot, ended;	/* file system; commits that had ended at its start */
 	__u32 sync_tid, done_tid;
 	bool datasync, directory;
+	bool synced;	/* the start of a sync was seen */
 	/* Not yet added to the process's counts. */
 	struct luc_process_counts pending;
 	__u64 pending_ns;	/* when counts were last added */
@@ -107,6 +108,20 @@ struct {
 	__type(key, int);
 	__type(value, struct task_state);
 } tasks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, LUC_EARLIER_MAX);
+	__type(key, __u32);	/* thread */
+	__type(value, struct luc_earlier_sync);
+} earlier_syncs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LUC_COUNTS_SLOTS);
+	__type(key, __u32);	/* slot */
+	__type(value, struct luc_syncs_going_on);
+} syncs_going_on SEC(".maps");
 
 /*
  * The ring of spans, an array that the reader maps. A program takes the slot at

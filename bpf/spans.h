@@ -88,21 +88,31 @@ static __always_inline struct luc_span *reserve(void)
 	return NULL;
 }
 
-/* Starts a span of the current task in the ring. Returns NULL if it is lost. */
-static __always_inline struct luc_span *begin_span(__u16 kind, __u64 begin_ns, __u32 dev)
+/* Starts a span in the ring, of no task yet. Returns NULL if it is lost. */
+static __always_inline struct luc_span *begin_foreign_span(__u16 kind, __u64 begin_ns, __u32 dev)
 {
 	struct luc_span *span = reserve();
-	__u64 id;
 
 	if (!span) {
 		count_lost();
 		return NULL;
 	}
-	id = bpf_get_current_pid_tgid();
 	__builtin_memset(span, 0, sizeof(*span));
 	span->kind = kind;
 	span->begin_ns = begin_ns;
 	span->dev = dev;
+	return span;
+}
+
+/* Starts a span of the current task in the ring. Returns NULL if it is lost. */
+static __always_inline struct luc_span *begin_span(__u16 kind, __u64 begin_ns, __u32 dev)
+{
+	struct luc_span *span = begin_foreign_span(kind, begin_ns, dev);
+	__u64 id;
+
+	if (!span)
+		return NULL;
+	id = bpf_get_current_pid_tgid();
 	span->pid = (__u32)id;
 	span->tgid = id >> 32;
 	return span;

@@ -66,6 +66,7 @@ int BPF_PROG(sync_enter, struct file *file, int datasync)
 		return 0;
 	if (!fs->journal)
 		learn_journal(fs, sb);
+	state->synced = true;
 	state->datasync = datasync;
 	state->done_tid = fs->done_tid;
 	state->sync_slot = fs - filesystems;
@@ -109,6 +110,37 @@ static __always_inline void count_sync(struct fs_state *fs, struct task_state *s
 		state->pending_ns = now_ns;
 }
 
+/* The end of a sync whose start was not seen. Not inlined, because it is seldom needed. */
+static __noinline int earlier_ends(bool of_file, int ret)
+{
+	__u32 pid = (__u32)bpf_get_current_pid_tgid();
+	struct luc_earlier_sync *sync = bpf_map_lookup_elem(&earlier_syncs, &pid);
+	__u64 now_ns = bpf_ktime_get_ns();
+	struct luc_span *span;
+	struct luc_counts *c;
+	struct fs_state *fs;
+
+	if (!sync || (sync->kind != LUC_SPAN_SYNC) != of_file)
+		return 0;
+	fs = watched(sync->dev);
+	c = fs ? counts_of(fs) : NULL;
+	if (settings.timeline) {
+		span = begin_span(sync->kind, sync->begin_ns, sync->dev);
+		if (span) {
+			span->object = sync->inode;
+			span->result = ret;
+			span->flags = LUC_SPAN_EARLIER;
+			end_span(span, now_ns);
+		}
+	} else if (c && of_file) {
+		c->syncs += 1;
+		c->sync_ns += now_ns - sync->begin_ns;
+		count_duration(c->sync_hist, now_ns - sync->begin_ns);
+	}
+	bpf_map_delete_elem(&earlier_syncs, &pid);
+	return 0;
+}
+
 SEC("tp_btf/ext4_sync_file_exit")
 int BPF_PROG(sync_exit, struct inode *inode, int ret)
 {
@@ -119,8 +151,10 @@ int BPF_PROG(sync_exit, struct inode *inode, int ret)
 	__u64 begin_ns, now_ns;
 	__u32 tid;
 
-	if (!inode || !state || !state->sync_ns)
+	if (!inode)
 		return 0;
+	if (!state || !state->sync_ns)
+		return earlier_ends(true, ret);
 	begin_ns = state->sync_ns;
 	state->sync_ns = 0;
 	fs = syncing_on(state);
@@ -195,7 +229,7 @@ static __always_inline int syncfs_end(int ret)
 	__u64 now_ns;
 
 	if (!state || !state->syncfs_ns)
-		return 0;
+		return earlier_ends(false, ret);
 	now_ns = bpf_ktime_get_ns();
 	span = begin_span(LUC_SPAN_SYNC, state->syncfs_ns, state->syncfs_dev);
 	state->syncfs_ns = 0;

@@ -11,6 +11,7 @@
 
 mod counts;
 mod error;
+mod going_on;
 mod hooks;
 mod host;
 mod load;
@@ -24,6 +25,7 @@ mod tracer;
 
 pub use counts::{Counts, Histogram, ProcessCounts};
 pub use error::TracerError;
+pub use going_on::{EARLIER_MAX, EarlierSync, GoingOn};
 pub use hooks::{HOOKS, Hook, Means, Wait};
 pub use host::{Offer, offer};
 pub use settings::{Detail, Settings};

@@ -19,6 +19,9 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/luc.bpf.o"));
 /// The program that reads the kernel's text.
 pub(crate) const READER: &str = "read_text";
 
+/// The program that reports operations that are going on.
+pub(crate) const UNFINISHED: &str = "unfinished";
+
 /// Size of the ring in a trial, which needs hardly any, KiB.
 const TRIAL_RING_KIB: u32 = 1;
 
@@ -63,6 +66,8 @@ struct Wanted {
     ways: Vec<Way>,
     /// Whether the programs at calls inside functions are wanted.
     sites: bool,
+    /// Whether the program for operations that are going on is wanted.
+    unfinished: bool,
 }
 
 impl Wanted {
@@ -77,6 +82,7 @@ impl Wanted {
             tracepoints: true,
             ways,
             sites: settings.sites_wanted(offer),
+            unfinished: true,
         }
     }
 
@@ -102,7 +108,7 @@ impl Wanted {
             let of_means = self.ways.iter().filter(|(_, by, _)| *by == means);
             let ways: Vec<Way> = of_means.copied().collect();
             // A set that failed as a whole needs no second trial.
-            let rest = self.sites || ways.len() < self.ways.len();
+            let rest = self.sites || self.unfinished || ways.len() < self.ways.len();
             if rest && takes(&Self::ways(ways.clone())).is_ok() {
                 fitting.ways.extend(ways);
                 continue;
@@ -123,6 +129,11 @@ impl Wanted {
             ..Self::default()
         };
         fitting.sites = self.sites && takes(&sites).is_ok();
+        let unfinished = Self {
+            unfinished: true,
+            ..Self::default()
+        };
+        fitting.unfinished = self.unfinished && takes(&unfinished).is_ok();
         (fitting, refusals)
     }
 
@@ -142,6 +153,9 @@ impl Wanted {
             let sites = SITES.iter();
             let names = sites.flat_map(|site| [site.at_begin, site.at_end]);
             programs.extend(names.chain([READER]).map(|name| (name.to_owned(), None)));
+        }
+        if self.unfinished {
+            programs.push((UNFINISHED.to_owned(), None));
         }
         programs
     }
@@ -266,6 +280,7 @@ mod tests {
             tracepoints: true,
             ways: ways(),
             sites: true,
+            unfinished: true,
         };
         let (fitting, refusals, asked) = sift(&wanted, |way| way.1 == Means::Kprobe, true);
         assert!(fitting.tracepoints && fitting.sites);
@@ -273,8 +288,8 @@ mod tests {
         assert_eq!(refusals.len(), HOOKS.len());
         assert!(refusals.iter().all(|one| one.means == Means::Fentry));
         assert_eq!(refusals[0].why, "Operation not permitted");
-        // Fentry together, each function of it, kprobes together, sites.
-        assert_eq!(asked, 1 + HOOKS.len() + 2);
+        // Fentry together, each function of it, kprobes together, sites, the unfinished.
+        assert_eq!(asked, 1 + HOOKS.len() + 3);
     }
 
     #[test]
@@ -282,7 +297,7 @@ mod tests {
         let wanted = Wanted {
             tracepoints: true,
             ways: ways(),
-            sites: false,
+            ..Wanted::default()
         };
         let one = wanted.ways[3];
         let (fitting, refusals, _) = sift(&wanted, |way| *way != one, false);
@@ -295,7 +310,7 @@ mod tests {
         let only_fentry = Wanted {
             tracepoints: true,
             ways: ways()[..HOOKS.len()].to_vec(),
-            sites: false,
+            ..Wanted::default()
         };
         let (fitting, _, asked) = sift(&only_fentry, |_| false, false);
         assert_eq!(fitting, Wanted::tracepoints());

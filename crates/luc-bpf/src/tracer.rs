@@ -2,16 +2,18 @@
 
 use crate::counts::{COUNTS_BYTES, Counts, ProcessCounts};
 use crate::error::TracerError;
+use crate::going_on::{EARLIER_MAX, EarlierSync, GoingOn};
 use crate::hooks::{Hook, Means};
 use crate::host::{self, Offer};
-use crate::load::{self, Loaded, READER, Refusal};
+use crate::load::{self, Loaded, READER, Refusal, UNFINISHED};
 use crate::ring::Ring;
 use crate::settings::{Detail, SLOTS, Settings};
 use crate::sites::{Place, SITES, Site};
 use crate::{misses, text};
-use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, ProgramMut};
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, ProgramInput, ProgramMut};
 use luc_control::Dev;
 use luc_trace::{SPAN_BYTES, Sight, Unseen};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
@@ -82,6 +84,8 @@ pub struct Tracer {
     devs: Vec<Dev>,
     /// `None` if only sums are wanted.
     ring: Option<Ring>,
+    /// Names of threads whose syncs it follows, not yet handed out.
+    introductions: Cell<Vec<[u8; SPAN_BYTES]>>,
     // Dropped in this order: links before the programs that they attach.
     links: Vec<Link>,
     object: Object,
@@ -130,6 +134,7 @@ impl Tracer {
             attached: Attached::default(),
             devs: settings.devs.clone(),
             ring,
+            introductions: Cell::default(),
             links: Vec::new(),
             object,
         };
@@ -276,6 +281,10 @@ impl Tracer {
     /// Hands out the spans since the last call, several at a time, without a copy.
     pub fn poll(&self, mut each: impl FnMut(&[[u8; SPAN_BYTES]])) {
         let Some(ring) = &self.ring else { return };
+        let introductions = self.introductions.take();
+        if !introductions.is_empty() {
+            each(&introductions);
+        }
         ring.take(&mut each);
         if !self.links.is_empty() {
             return;
@@ -293,10 +302,60 @@ impl Tracer {
         }
     }
 
-    /// Ends tracing; spans in the ring can still be polled.
+    /// Ends tracing, and reports operations that are going on as unfinished spans. Spans in the
+    /// ring can still be polled.
     pub fn detach(&mut self) {
+        if self.ring.is_some() && !self.links.is_empty() {
+            // Before the links go, which takes the kernel some time. A kernel that refuses the
+            // program has none to run.
+            let _ = self.report_unfinished();
+        }
         // Begins first: a begin whose end is not seen would count as lost.
         while self.links.pop().is_some() {}
+    }
+
+    fn report_unfinished(&self) -> Result<(), String> {
+        let program = self.program(UNFINISHED)?;
+        let output = program.test_run(ProgramInput::default());
+        output.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Follows syncs that began before the tracer was attached, at most [`EARLIER_MAX`] of them.
+    pub fn follow(&self, syncs: &[EarlierSync]) -> Result<(), TracerError> {
+        let map = self.map("earlier_syncs")?;
+        let followed = syncs.iter().take(EARLIER_MAX);
+        let introductions = followed.clone().map(EarlierSync::introduction);
+        self.introductions.set(introductions.collect());
+        for sync in followed {
+            map.update(&sync.pid.to_ne_bytes(), &sync.to_bytes(), MapFlags::ANY)
+                .map_err(|error| TracerError::of("earlier_syncs", &error))?;
+        }
+        Ok(())
+    }
+
+    /// Stops following the sync of a thread, which ended before it was followed.
+    pub fn unfollow(&self, pid: u32) -> Result<(), TracerError> {
+        // It may have ended just now, too.
+        let _ = self.map("earlier_syncs")?.delete(&pid.to_ne_bytes());
+        Ok(())
+    }
+
+    /// The syncs of files that are going on; `None` if the kernel cannot tell, or the file system
+    /// is not watched.
+    pub fn going_on(&self) -> Result<Option<BTreeMap<Dev, GoingOn>>, TracerError> {
+        if self.report_unfinished().is_err() {
+            return Ok(None);
+        }
+        let map = self.map("syncs_going_on")?;
+        let mut found = BTreeMap::new();
+        for (slot, dev) in (0_u32..).zip(&self.devs) {
+            let bytes = map.lookup(&slot.to_ne_bytes(), MapFlags::ANY);
+            let bytes = bytes.map_err(|error| TracerError::of("syncs_going_on", &error))?;
+            if let Some(going_on) = bytes.as_deref().and_then(GoingOn::from_bytes) {
+                found.insert(*dev, going_on);
+            }
+        }
+        Ok(Some(found))
     }
 
     /// Lost since the start: spans that found no room or were never finished, and events that the

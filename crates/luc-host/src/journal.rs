@@ -124,6 +124,12 @@ pub fn thread(system: &dyn System, name: &str) -> Option<u32> {
     task.ok()?.trim().parse().ok()
 }
 
+/// Process ID of the thread of the journal on a device.
+pub fn thread_of(system: &dyn System, device: Dev) -> Option<u32> {
+    let link = system.link(&format!("/sys/dev/block/{device}")).ok()?;
+    thread(system, link.file_name()?.to_str()?)
+}
+
 /// Every mounted ext4 or ext3 file system, in the order of their mounts.
 ///
 /// # Errors

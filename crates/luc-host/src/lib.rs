@@ -13,6 +13,8 @@
 pub mod check;
 pub mod cpufreq;
 mod error;
+pub mod going_on;
+pub mod io_limits;
 pub mod journal;
 pub mod kernel;
 mod loading;

@@ -42,6 +42,15 @@ pub fn mounts(system: &dyn System) -> std::io::Result<Vec<Mount>> {
     Ok(text.lines().filter_map(parse).collect())
 }
 
+/// The mounts that a process sees.
+///
+/// # Errors
+/// The process is gone, or its mount table cannot be read.
+pub fn of_process(system: &dyn System, pid: u32) -> std::io::Result<Vec<Mount>> {
+    let text = system.read(&format!("/proc/{pid}/mountinfo"))?;
+    Ok(text.lines().filter_map(parse).collect())
+}
+
 /// `36 35 98:0 /root /point rw,noatime [optional]... - ext4 /dev/sda1 rw,errors=continue`
 fn parse(line: &str) -> Option<Mount> {
     let (mount, file_system) = line.split_once(" - ")?;

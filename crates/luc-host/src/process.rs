@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use luc_control::Dev;
 use luc_trace::{Process, printable};
@@ -69,9 +69,10 @@ fn unified(groups: &str) -> Option<String> {
 /// Paths of the control groups, by the numbers that the tracer uses for them.
 pub fn cgroups(system: &dyn System) -> BTreeMap<u64, String> {
     let mut found = BTreeMap::new();
-    let Some(root) = root(system) else {
+    let Some(root) = cgroup_root(system) else {
         return found;
     };
+    let root = system.path(&root);
     let mut left = vec![root.clone()];
     while let Some(dir) = left.pop() {
         let Ok(metadata) = fs::metadata(&dir) else {
@@ -91,14 +92,14 @@ pub fn cgroups(system: &dyn System) -> BTreeMap<u64, String> {
 }
 
 /// Where the unified hierarchy is mounted.
-fn root(system: &dyn System) -> Option<PathBuf> {
+pub fn cgroup_root(system: &dyn System) -> Option<String> {
     let mounts = system.read("/proc/self/mountinfo").ok()?;
     let point = mounts.lines().find_map(|line| {
         let (mount, kind) = line.split_once(" - ")?;
         kind.starts_with("cgroup2 ").then_some(())?;
         mount.split(' ').nth(4)
     })?;
-    Some(system.path(point))
+    Some(point.to_owned())
 }
 
 #[cfg(test)]

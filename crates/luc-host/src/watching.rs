@@ -9,6 +9,7 @@ use luc_bpf::{Attached, Detail, Settings, Tracer, TracerError};
 use serde::Serialize;
 
 use crate::check::{Check, Need, State};
+use crate::going_on;
 use crate::kernel::{self, Capability};
 use crate::system::System;
 
@@ -57,7 +58,8 @@ pub fn may_trace(system: &dyn System) -> bool {
     has(Capability::SysAdmin) || (has(Capability::Bpf) && has(Capability::Perfmon))
 }
 
-/// Attaches the tracer; the caller reports what it has to do without.
+/// Attaches the tracer, which follows the syncs that are going on by then. The caller reports what
+/// it has to do without.
 ///
 /// # Errors
 /// The tracer's.
@@ -66,7 +68,32 @@ pub fn attach(settings: &Settings, system: &dyn System) -> Result<Tracer, Tracer
     if system.path("/sys") != Path::new("/sys") {
         return Err(TracerError::Elsewhere);
     }
-    Tracer::attach(settings)
+    let tracer = Tracer::attach(settings)?;
+    // Their processes' control groups are not looked up: they would have to be read, too.
+    if settings.cgroups.is_empty() {
+        follow(&tracer, settings, system)?;
+    }
+    Ok(tracer)
+}
+
+/// Makes the tracer follow syncs whose start it did not see.
+fn follow(tracer: &Tracer, settings: &Settings, system: &dyn System) -> Result<(), TracerError> {
+    let read = || going_on::syncs(system, &settings.devs).unwrap_or_default();
+    let all = settings.processes.is_empty();
+    let mut syncs = read();
+    syncs.retain(|sync| all || settings.processes.contains(&sync.tgid));
+    if syncs.is_empty() {
+        return Ok(());
+    }
+    tracer.follow(&syncs)?;
+    // One that ended before the tracer followed it would go on for ever.
+    let still = read();
+    for sync in syncs {
+        if !still.iter().any(|other| other.pid == sync.pid) {
+            tracer.unfollow(sync.pid)?;
+        }
+    }
+    Ok(())
 }
 
 fn rights(system: &dyn System) -> Check {

@@ -43,6 +43,7 @@ pub mod causes;
 pub mod comparison;
 pub mod diagnosis;
 pub mod foretold;
+pub mod lasting;
 pub mod observed;
 mod stats;
 mod stretches;

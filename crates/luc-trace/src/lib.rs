@@ -29,6 +29,8 @@ pub use header::{Header, VERSION};
 pub use parse::parse_line;
 pub use reader::{Losses, Reader};
 pub use sight::{Sight, Unseen};
-pub use span::{CREATED, DIRECTORY, SPAN_BYTES, Span, SpanKind, decode, encode};
+pub use span::{
+    CREATED, DIRECTORY, EARLIER, SPAN_BYTES, Span, SpanKind, UNFINISHED, decode, encode,
+};
 pub use trace::{Process, Task, Trace, printable};
 pub use writer::Writer;

@@ -12,6 +12,10 @@ pub const SPAN_BYTES: usize = 88;
 pub const DIRECTORY: u32 = 1;
 /// Flag of [`Span::flags`]: opened with `O_CREAT`.
 pub const CREATED: u32 = 2;
+/// Flag of [`Span::flags`]: it began before the watch, at its start at the latest.
+pub const EARLIER: u32 = 4;
+/// Flag of [`Span::flags`]: it was going on at its end, the end of the watch.
+pub const UNFINISHED: u32 = 8;
 
 /// Kind of a span, with the numbers of `abi/luc_span.h`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -138,7 +142,7 @@ pub struct Span {
     pub result: i32,
     /// The operation in which a wait happened; [`SpanKind::Task`] if none is traced.
     pub within: SpanKind,
-    /// [`DIRECTORY`], [`CREATED`].
+    /// [`DIRECTORY`], [`CREATED`], [`EARLIER`], [`UNFINISHED`].
     pub flags: u32,
 }
 
@@ -156,6 +160,16 @@ impl Span {
     /// Returns how long it took, ns; 0 if the clock went back.
     pub fn duration_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.begin_ns)
+    }
+
+    /// Tells whether the watch saw all of it, from its start to its end.
+    pub fn is_whole(&self) -> bool {
+        self.flags & (EARLIER | UNFINISHED) == 0
+    }
+
+    /// Tells whether it was going on at the end of the watch.
+    pub fn is_unfinished(&self) -> bool {
+        self.flags & UNFINISHED != 0
     }
 
     /// Returns when a commit locked its transaction, ns; its start if that is unknown.
@@ -305,6 +319,8 @@ mod tests {
         for (name, value) in [
             ("LUC_SPAN_DIRECTORY", DIRECTORY),
             ("LUC_SPAN_CREATED", CREATED),
+            ("LUC_SPAN_EARLIER", EARLIER),
+            ("LUC_SPAN_UNFINISHED", UNFINISHED),
             ("LUC_SPAN_BYTES", u32::try_from(SPAN_BYTES).unwrap()),
             ("LUC_SPAN_MARKS", 3),
             ("LUC_SPAN_NAME_BYTES", 16),

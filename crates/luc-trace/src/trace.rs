@@ -8,7 +8,7 @@ use crate::reader::{Losses, Reader};
 use crate::sight::{Sight, Unseen};
 use crate::span::{Span, SpanKind};
 use luc_control::Dev;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 
 /// Name, process and control group of a thread.
@@ -43,6 +43,9 @@ pub struct Trace {
     pub header: Header,
     /// Spans in the order of their start, longer ones first if that is equal. Without tasks.
     pub spans: Vec<Span>,
+    /// Operations that the watch saw in part, because they began before it or were going on at its
+    /// end, in the order of their start.
+    pub partial: Vec<Span>,
     /// Threads by their number.
     pub tasks: BTreeMap<u32, Task>,
     /// Paths of control groups by their number.
@@ -71,8 +74,7 @@ impl Trace {
         let mut trace = Self::default();
         for entry in reader.by_ref() {
             match entry {
-                Ok(Entry::Span(span)) if span.kind == SpanKind::Task => trace.meet(&span),
-                Ok(Entry::Span(span)) => trace.spans.push(span),
+                Ok(Entry::Span(span)) => trace.take(&span),
                 Ok(Entry::Line(line)) => trace.lines.push(line),
                 Ok(Entry::Cgroup { id, path }) => {
                     trace.cgroups.insert(id, path);
@@ -97,9 +99,10 @@ impl Trace {
         trace.unseen = unseen.map_or_else(Unseen::new, |words| Sight::parse(words));
         trace.spans_lost = reader.spans_lost();
         trace.lines_lost = reader.losses();
-        if trace.damage.is_none() && !reader.ended() && !trace.spans.is_empty() {
+        if trace.damage.is_none() && !reader.ended() && !trace.all_spans().is_empty() {
             trace.damage = Some("the recording was cut off: its end is missing".to_owned());
         }
+        trace.settle();
         trace.sort();
         Ok(trace)
     }
@@ -108,14 +111,21 @@ impl Trace {
     pub fn of(spans: impl IntoIterator<Item = Span>) -> Self {
         let mut trace = Self::default();
         for span in spans {
-            if span.kind == SpanKind::Task {
-                trace.meet(&span);
-            } else {
-                trace.spans.push(span);
-            }
+            trace.take(&span);
         }
+        trace.settle();
         trace.sort();
         trace
+    }
+
+    fn take(&mut self, span: &Span) {
+        if span.kind == SpanKind::Task {
+            self.meet(span);
+        } else if span.is_whole() {
+            self.spans.push(*span);
+        } else {
+            self.partial.push(*span);
+        }
     }
 
     fn meet(&mut self, span: &Span) {
@@ -137,14 +147,37 @@ impl Trace {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let from_ns = last_ns.saturating_sub((seconds * 1e9).round() as u64);
         self.spans.retain(|span| span.begin_ns >= from_ns);
+        self.partial.retain(|span| span.end_ns >= from_ns);
         self.lines.retain(|line| line.time_ns >= from_ns);
+    }
+
+    /// Drops operations that were going on when the tracer reported them, and ended before it was
+    /// gone: it saw their ends, too.
+    fn settle(&mut self) {
+        let partial = std::mem::take(&mut self.partial);
+        let name = |span: &Span| (span.pid, span.kind, span.begin_ns);
+        let unfinished = partial.iter().filter(|span| span.is_unfinished());
+        let unfinished: BTreeSet<_> = unfinished.map(name).collect();
+        let ended = self.spans.iter().chain(&partial);
+        let ended = ended.filter(|span| !span.is_unfinished()).map(name);
+        let ended: BTreeSet<_> = ended.filter(|it| unfinished.contains(it)).collect();
+        let stays = |span: &Span| !span.is_unfinished() || !ended.contains(&name(span));
+        self.partial = partial.into_iter().filter(stays).collect();
     }
 
     /// Sorts the spans: the tracer writes them in the order of their end, for each processor
     /// separately.
     fn sort(&mut self) {
-        self.spans
-            .sort_by_key(|span| (span.begin_ns, u64::MAX - span.end_ns));
+        for spans in [&mut self.spans, &mut self.partial] {
+            spans.sort_by_key(|span| (span.begin_ns, u64::MAX - span.end_ns));
+        }
+    }
+
+    /// Returns whole and partial spans in the order of their start.
+    pub fn all_spans(&self) -> Vec<&Span> {
+        let mut all: Vec<&Span> = self.spans.iter().chain(&self.partial).collect();
+        all.sort_by_key(|span| span.begin_ns);
+        all
     }
 
     /// Returns the spans of a file system.
@@ -179,5 +212,32 @@ impl Trace {
     pub fn task_name(&self, pid: u32) -> String {
         let known = self.tasks.get(&pid).filter(|task| !task.name.is_empty());
         known.map_or_else(|| format!("thread {pid}"), |task| task.name.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::span::{EARLIER, UNFINISHED};
+
+    #[test]
+    fn an_operation_counts_once() {
+        let sync = |pid, begin_ns, end_ns, flags| Span {
+            pid,
+            flags,
+            ..Span::of(SpanKind::Fsync, begin_ns, end_ns)
+        };
+        let whole = sync(1, 10, 35, 0);
+        let earlier = sync(2, 5, 34, EARLIER);
+        let going_on = sync(3, 20, 30, UNFINISHED);
+        let trace = Trace::of([
+            sync(1, 10, 30, UNFINISHED),
+            sync(2, 5, 30, EARLIER | UNFINISHED),
+            going_on,
+            whole,
+            earlier,
+        ]);
+        assert_eq!(trace.spans, [whole]);
+        assert_eq!(trace.partial, [earlier, going_on]);
     }
 }

@@ -34,7 +34,7 @@ fn without_tracer_the_module_is_asked() {
 #[test]
 fn without_both_there_is_a_failure() {
     let said = Pretended::new().run(&["top", "--once"]);
-    assert_holds(&said, "a tree of files has no kernel");
+    assert_holds(&said, "not a tree of files");
     assert_ends(&said, "[exit 24]\n");
 }
 

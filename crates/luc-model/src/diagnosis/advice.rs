@@ -81,6 +81,9 @@ pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
             cause.name
         ));
     }
+    if let Some(limit) = &diagnosis.io_limit {
+        advice.push(limit.advice());
+    }
     for row in KINDS {
         let of_row = |verdict: &&Verdict| verdict.kind == row.of;
         if diagnosis
@@ -96,10 +99,12 @@ pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
     advice
 }
 
-/// Returns the sentences of [`advice`] that name a faster device.
+/// Returns the sentences of [`advice`] that are about the device alone.
 pub(super) fn device(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
     let mut advice = Vec::new();
-    (VerdictKind::Device.row().advise)(diagnosis, facts, &mut advice);
+    for kind in [VerdictKind::Device, VerdictKind::LastingSyncs] {
+        (kind.row().advise)(diagnosis, facts, &mut advice);
+    }
     advice
 }
 

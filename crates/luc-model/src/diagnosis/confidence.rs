@@ -79,9 +79,12 @@ impl Confidence {
         }
         let events = table.sync.count + table.writes;
         // A few events are enough to tell that little happens.
-        let shares_matter = verdicts
-            .iter()
-            .any(|verdict| verdict.kind != VerdictKind::NoPressure);
+        let shares_matter = verdicts.iter().any(|verdict| {
+            !matches!(
+                verdict.kind,
+                VerdictKind::NoPressure | VerdictKind::LastingSyncs
+            )
+        });
         if shares_matter && events < EVENTS_MIN {
             let shown = words::counted(events, "sync or write", "syncs and writes");
             let why = format!("It holds only {shown}, too few for reliable shares.");

@@ -1,10 +1,11 @@
 //! A verdict, and the sentences and numbers that support it.
 
 use super::account::Account;
-use super::facts::Facts;
+use super::facts::{Facts, IoLimit};
 use super::gain::Gains;
 use super::slices::{Estimate, Slice, Slices};
 use super::{unseen, words};
+use crate::lasting::LastingSyncs;
 use crate::observed::Table;
 use crate::stats::share;
 use luc_trace::Unseen;
@@ -23,6 +24,7 @@ pub(super) const RARE_SYNCS_PER_S: f64 = 2.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictKind {
+    LastingSyncs,
     SyncDelays,
     WriteDelays,
     DataFlush,
@@ -55,6 +57,9 @@ pub(super) struct Case<'a> {
     pub gains: &'a Gains,
     pub unseen: &'a Unseen,
     pub facts: &'a Facts,
+    pub lasting: &'a LastingSyncs,
+    /// The process of the longest of these syncs.
+    pub lasting_process: &'a str,
 }
 
 impl Case<'_> {
@@ -143,6 +148,20 @@ impl Verdict {
             numbers: numbers.into(),
         });
         self
+    }
+
+    /// Adds the sentence about a limit that syncs wait for.
+    pub(super) fn limited_by(&mut self, limit: &IoLimit) {
+        self.evidence.push(Evidence {
+            text: limit.evidence(),
+            numbers: [("io_limit_used_share", Estimate::exact(limit.used_share))].into(),
+        });
+    }
+
+    /// Returns a number of the evidence.
+    pub(super) fn number(&self, name: &str) -> Option<f64> {
+        let mut found = self.evidence.iter().filter_map(|it| it.numbers.get(name));
+        found.next().map(|estimate| estimate.value)
     }
 
     pub(super) fn with_gain(self, what: &str, name: &'static str, gain: Option<Estimate>) -> Self {

@@ -1,6 +1,7 @@
 //! Facts that are not in the trace.
 
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// LUC's modes on a file system. Later ones take precedence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -15,8 +16,18 @@ pub enum Luc {
     Steering,
 }
 
+/// A limit on the I/O of a control group, and its use during the watch.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IoLimit {
+    /// Path of the group.
+    pub cgroup: String,
+    /// As `io.max` writes it, such as `wbps=2097152`.
+    pub setting: String,
+    pub used_share: f64,
+}
+
 /// Facts about a file system that are not in its trace; `None` if unknown.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Facts {
     /// The path by which the user names it.
     pub path: Option<String>,
@@ -33,6 +44,12 @@ pub struct Facts {
     pub luc: Option<Luc>,
     pub fast_commit: Option<bool>,
     pub rotational: Option<bool>,
+    /// What the syncs waited for that were going on when the watch ended, by thread.
+    pub sync_waits: BTreeMap<u32, String>,
+    /// What the running commit waited for then.
+    pub commit_waits_for: Option<String>,
+    /// Limits of control groups on the disks of the file system.
+    pub io_limits: Vec<IoLimit>,
     /// The reasons why the tracer could not see some events, one sentence each.
     pub unseen_why: Vec<String>,
     /// The reason why LUC cannot run on that machine, if known.

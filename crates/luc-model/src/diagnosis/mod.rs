@@ -20,6 +20,7 @@ mod facts;
 mod gain;
 mod glimpse;
 mod kinds;
+mod limits;
 mod processes;
 mod relief;
 mod slices;
@@ -31,7 +32,7 @@ pub use account::Account;
 pub use advice::Help;
 pub use confidence::{Confidence, Level};
 pub use evidence::{Evidence, Verdict, VerdictKind};
-pub use facts::{Facts, Luc};
+pub use facts::{Facts, IoLimit, Luc};
 pub use gain::{Gain, Gains};
 pub use glimpse::{Behind, Glimpse, ModuleCounts, glimpse, render_glimpse};
 pub use processes::{Processes, Sufferer, Syncer};
@@ -40,6 +41,7 @@ pub use slices::Estimate;
 pub use text::render;
 pub use unseen::doubts;
 
+use crate::lasting::LastingSyncs;
 use crate::observed::{Observed, Table};
 use evidence::Case;
 use luc_control::Dev;
@@ -71,6 +73,9 @@ pub struct Diagnosis {
     pub unseen: Unseen,
     pub account: Account,
     pub table: Table,
+    pub lasting: LastingSyncs,
+    /// The I/O limit that syncs wait for.
+    pub io_limit: Option<IoLimit>,
 }
 
 impl Diagnosis {
@@ -102,12 +107,22 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
     let slices = Slices::of(trace, &observed, facts);
     let mut gains = Gains::of(trace, dev, &slices, facts, luc);
     let processes = Processes::of(trace, &observed);
-    let verdicts = kinds::verdicts(&Case {
+    let lasting = LastingSyncs::of(trace, dev);
+    let lasting_process = lasting
+        .longest
+        .map(|sync| trace.process(sync.tgid, sync.pid).name);
+    let io_limit = limits::reached(trace, &observed, &slices.whole.account, facts);
+    let mut verdicts = kinds::verdicts(&Case {
         slices: &slices,
         gains: &gains,
         unseen: &trace.unseen,
         facts,
+        lasting: &lasting,
+        lasting_process: &lasting_process.unwrap_or_default(),
     });
+    if let (Some(limit), Some(first)) = (&io_limit, verdicts.first_mut()) {
+        first.limited_by(limit);
+    }
     let mut kinds = verdicts.iter().map(|verdict| verdict.kind);
     if kinds.any(|kind| kind == VerdictKind::JournalTooSmall) {
         gains.doubt("LUC mostly does nothing while the journal has no space.");
@@ -129,6 +144,8 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
         unseen: trace.unseen.clone(),
         account: slices.whole.account,
         table: slices.whole.table,
+        lasting,
+        io_limit,
     };
     diagnosis.advice = advice::advice(&diagnosis, facts);
     diagnosis.next_command = advice::next_command(&diagnosis, facts);

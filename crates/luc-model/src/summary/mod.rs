@@ -11,6 +11,7 @@ use luc_trace::{Process, Sight, SpanKind, Trace};
 use serde::Serialize;
 
 use crate::algorithms::{CreationRate, fsync_model};
+use crate::lasting::LastingSyncs;
 use crate::observed::{Observed, Table};
 
 /// Operations that wait for the journal.
@@ -29,7 +30,7 @@ pub struct Summary {
 
 impl Summary {
     pub fn of(trace: &Trace) -> Self {
-        let devs: BTreeSet<Dev> = trace.spans.iter().map(|span| span.dev).collect();
+        let devs: BTreeSet<Dev> = trace.all_spans().iter().map(|span| span.dev).collect();
         Self {
             schema: 1,
             header: trace.header.pairs.clone(),
@@ -53,6 +54,8 @@ pub struct FileSystem {
     pub bytes_written: Option<i64>,
     /// The derived quantities; see [`Table::absent`].
     pub table: Table,
+    /// Syncs that were seen in part; they are in none of the other numbers.
+    pub lasting: LastingSyncs,
     #[serde(flatten)]
     pub slow: Slowness,
     pub fsync_model: Model,
@@ -143,6 +146,7 @@ impl FileSystem {
             time_ns,
             bytes_written: Sight::sees(&trace.unseen, SpanKind::Write).then_some(bytes_written),
             table: observed.table(),
+            lasting: LastingSyncs::of(trace, dev),
             slow: Slowness::of(trace, dev),
             fsync_model: Model::of(trace, &observed),
             processes: Syncing::all(trace, dev),

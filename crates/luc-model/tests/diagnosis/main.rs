@@ -7,6 +7,7 @@ mod cases;
 mod glimpse;
 mod help;
 mod known;
+mod partial;
 mod text;
 mod unseen;
 

@@ -1,6 +1,6 @@
 //! A table of spans.
 
-use crate::span::{CREATED, DIRECTORY, Span, SpanKind};
+use crate::span::{CREATED, DIRECTORY, EARLIER, Span, SpanKind, UNFINISHED};
 use crate::trace::Trace;
 use std::io::{self, Write};
 
@@ -16,7 +16,7 @@ const fn column(name: &'static str, value: fn(&Trace, &Span) -> Option<String>) 
 }
 
 /// New columns go at the end, so that old scripts still find theirs.
-const COLUMNS: [Column; 20] = [
+const COLUMNS: [Column; 22] = [
     column("kind", |_, s| shown(&s.kind.text(), true)),
     column("begin_ns", |_, s| shown(&s.begin_ns, true)),
     column("end_ns", |_, s| shown(&s.end_ns, true)),
@@ -39,6 +39,8 @@ const COLUMNS: [Column; 20] = [
     column("within", |_, s| shown(&s.within.text(), s.kind.is_wait())),
     column("directory", |_, s| flag(s, of_file(s), DIRECTORY)),
     column("created", |_, s| flag(s, s.kind == SpanKind::Open, CREATED)),
+    column("earlier", |_, s| flag(s, true, EARLIER)),
+    column("unfinished", |_, s| flag(s, true, UNFINISHED)),
 ];
 
 /// Formats a field, if the kind of span has it.
@@ -82,7 +84,7 @@ fn flag(span: &Span, applies: bool, flag: u32) -> Option<String> {
 pub fn csv(trace: &Trace, sink: &mut dyn Write) -> io::Result<()> {
     let names = COLUMNS.map(|column| column.name);
     writeln!(sink, "{}", names.join(","))?;
-    for span in &trace.spans {
+    for span in trace.all_spans() {
         for (at, column) in COLUMNS.iter().enumerate() {
             if at > 0 {
                 write!(sink, ",")?;
@@ -130,6 +132,7 @@ mod tests {
         let commit = Span {
             marks_ns: [41, 42, 43],
             tid: 5,
+            flags: UNFINISHED,
             ..Span::of(SpanKind::Commit, 40, 80)
         };
         let trace = Trace::of([task.with_name("a \"b\", c"), fsync, commit]);
@@ -140,13 +143,14 @@ mod tests {
         assert_eq!(
             lines[0],
             "kind,begin_ns,end_ns,dev,pid,tgid,task,inode,bytes,result,tid,done_tid,flush_begin_ns,\
-             flush_end_ns,locked_ns,flushing_ns,logging_ns,within,directory,created"
+             flush_end_ns,locked_ns,flushing_ns,logging_ns,within,directory,created,\
+             earlier,unfinished"
         );
         assert_eq!(
             lines[1],
-            "fsync,10,90,0:0,7,6,\"a \"\"b\"\", c\",12,,-5,5,3,20,30,,,,,1,"
+            "fsync,10,90,0:0,7,6,\"a \"\"b\"\", c\",12,,-5,5,3,20,30,,,,,1,,0,0"
         );
-        assert_eq!(lines[2], "commit,40,80,0:0,,,,,,,5,,,,41,42,43,,,");
+        assert_eq!(lines[2], "commit,40,80,0:0,,,,,,,5,,,,41,42,43,,,,0,1");
         let fields = |line: &str| line.matches(',').count();
         assert_eq!(fields(lines[2]), fields(lines[0]));
     }

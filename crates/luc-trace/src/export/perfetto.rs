@@ -18,7 +18,8 @@ const JOURNALS_FROM: u64 = 1 << 30;
 
 /// Writes the timeline. Its times count from the first span.
 pub fn perfetto(trace: &Trace, sink: &mut dyn Write) -> io::Result<()> {
-    let begin_ns = trace.bounds_ns().map_or(0, |(begin, _)| begin);
+    let spans = trace.all_spans();
+    let begin_ns = spans.first().map_or(0, |first| first.begin_ns);
     let mut timeline = Timeline {
         sink,
         begin_ns,
@@ -30,14 +31,13 @@ pub fn perfetto(trace: &Trace, sink: &mut dyn Write) -> io::Result<()> {
         "{{\"displayTimeUnit\":\"ns\",\"otherData\":{},\"traceEvents\":[",
         json!(header)
     )?;
-    let journals = name_tracks(trace, &mut timeline)?;
-    let commits: BTreeMap<(Dev, u32), &Span> = trace
-        .spans
+    let journals = name_tracks(trace, &spans, &mut timeline)?;
+    let commits: BTreeMap<(Dev, u32), &Span> = spans
         .iter()
         .filter(|span| span.kind == SpanKind::Commit)
-        .map(|span| ((span.dev, span.tid), span))
+        .map(|span| ((span.dev, span.tid), *span))
         .collect();
-    for (number, span) in trace.spans.iter().enumerate() {
+    for (number, span) in spans.iter().enumerate() {
         if span.kind == SpanKind::Commit {
             timeline.commit(span, journals[&span.dev])?;
             continue;
@@ -55,7 +55,11 @@ pub fn perfetto(trace: &Trace, sink: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Names threads, processes and journals; returns the numbers of the journals.
-fn name_tracks(trace: &Trace, timeline: &mut Timeline<'_>) -> io::Result<BTreeMap<Dev, u64>> {
+fn name_tracks(
+    trace: &Trace,
+    spans: &[&Span],
+    timeline: &mut Timeline<'_>,
+) -> io::Result<BTreeMap<Dev, u64>> {
     let mut processes = BTreeSet::new();
     for (pid, task) in &trace.tasks {
         timeline.name("thread_name", task.tgid.into(), (*pid).into(), &task.name)?;
@@ -69,7 +73,7 @@ fn name_tracks(trace: &Trace, timeline: &mut Timeline<'_>) -> io::Result<BTreeMa
             &trace.task_name(tgid),
         )?;
     }
-    let devs: BTreeSet<Dev> = trace.spans.iter().map(|span| span.dev).collect();
+    let devs: BTreeSet<Dev> = spans.iter().map(|span| span.dev).collect();
     let mut journals = BTreeMap::new();
     for (place, dev) in (JOURNALS_FROM..).zip(devs) {
         timeline.name("process_name", place, place, &format!("journal of {dev}"))?;

@@ -4,16 +4,17 @@
 mod module;
 mod tracer;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use luc_base::Stop;
 use luc_base::words::counted;
 use luc_bpf::{Detail, Means, Settings, Tracer, TracerError};
 use luc_control::Dev;
+use luc_host::io_limits::{self, Measured};
 use luc_host::journal::{self, Journal};
-use luc_host::{System, kernel, preconditions, process, rotation, sysfs, watching};
-use luc_model::diagnosis::{Facts, Luc};
+use luc_host::{System, going_on, kernel, preconditions, process, rotation, sysfs, watching};
+use luc_model::diagnosis::{Facts, IoLimit, Luc};
 use luc_trace::{Header, Trace};
 
 use crate::WatchError;
@@ -124,14 +125,21 @@ impl Examiner {
         system: &dyn System,
     ) -> Result<Examined, WatchError> {
         let mut file_systems = self.file_systems;
+        let limits = file_systems
+            .iter()
+            .map(|(dev, _)| (*dev, io_limits::measure(system, *dev)));
+        let limits: BTreeMap<Dev, Vec<Measured>> = limits.collect();
         let mut notes = Vec::new();
         let events = match self.source {
             Source::Tracer(mut tracer, settings) => {
                 let seen = tracer::watch(&mut tracer, &settings, limit, stop, &mut notes);
                 let (mut trace, watched_ns) =
                     seen.map_err(|error| WatchError::untraceable(error, system))?;
-                for (_, facts) in &mut file_systems {
+                let sync_waits = sync_waits(&trace, system);
+                for (dev, facts) in &mut file_systems {
                     facts.watched_ns = Some(watched_ns);
+                    facts.sync_waits.clone_from(&sync_waits);
+                    facts.commit_waits_for = commit_waits_for(*dev, system);
                 }
                 trace.cgroups = process::cgroups(system);
                 Events::Traced(trace)
@@ -148,6 +156,9 @@ impl Examiner {
         // LUC may be switched on or off meanwhile: it matters whether it acted at all.
         for (dev, facts) in &mut file_systems {
             facts.luc = facts.luc.max(Some(mode(*dev, system)));
+            facts.io_limits = limits
+                .get(dev)
+                .map_or_else(Vec::new, |all| used(all, system));
         }
         Ok(Examined {
             events,
@@ -160,7 +171,7 @@ impl Examiner {
 /// The file systems of a recording. This machine's facts about a device number apply only if the
 /// recording was made here since the last boot. A recording of the module alone knows none.
 pub fn recorded(trace: Trace, system: &dyn System) -> Result<Examined, WatchError> {
-    if trace.spans.is_empty() {
+    if trace.all_spans().is_empty() {
         return module::recorded(trace);
     }
     let boot = kernel::boot_id(system);
@@ -185,12 +196,40 @@ pub fn recorded(trace: Trace, system: &dyn System) -> Result<Examined, WatchErro
             ..known
         }
     };
-    let devs: BTreeSet<Dev> = trace.spans.iter().map(|span| span.dev).collect();
+    let devs: BTreeSet<Dev> = trace.all_spans().iter().map(|span| span.dev).collect();
     Ok(Examined {
         file_systems: devs.into_iter().map(|dev| (dev, facts(dev))).collect(),
         events: Events::Traced(trace),
         notes: Vec::new(),
     })
+}
+
+/// How far limits were used.
+fn used(limits: &[Measured], system: &dyn System) -> Vec<IoLimit> {
+    let used = limits.iter().filter_map(|measured| {
+        Some(IoLimit {
+            cgroup: measured.limit.cgroup.clone(),
+            setting: measured.limit.setting.clone(),
+            used_share: measured.used_share(system)?,
+        })
+    });
+    used.collect()
+}
+
+/// What the syncs wait for that are going on, by thread.
+fn sync_waits(trace: &Trace, system: &dyn System) -> BTreeMap<u32, String> {
+    let syncs = trace.partial.iter().filter(|span| span.is_unfinished());
+    let known = syncs.filter_map(|sync| {
+        let cause = going_on::sync_waits_for(system, sync.tgid, sync.pid)?;
+        Some((sync.pid, cause.to_owned()))
+    });
+    known.collect()
+}
+
+/// What the running commit of a file system waits for.
+fn commit_waits_for(dev: Dev, system: &dyn System) -> Option<String> {
+    let thread = journal::thread_of(system, dev)?;
+    going_on::commit_waits_for(system, thread).map(str::to_owned)
 }
 
 /// Turns a note into a sentence.

@@ -48,10 +48,12 @@ impl RecordingWriter {
 
     pub fn spans(&mut self, spans: &[[u8; SPAN_BYTES]]) -> io::Result<()> {
         for span in spans {
-            self.recorded
-                .totals
-                .span(u16::from_le_bytes([span[80], span[81]]));
-            match Span::from_bytes(span) {
+            let known = Span::from_bytes(span);
+            if known.is_none_or(|span| span.is_whole()) {
+                let kind = u16::from_le_bytes([span[80], span[81]]);
+                self.recorded.totals.span(kind);
+            }
+            match known {
                 Some(task) if task.kind == SpanKind::Task => _ = self.groups.insert(task.object),
                 Some(sync) if sync.kind.is_file_sync() => self.slowest.meet(&sync),
                 _ => {}

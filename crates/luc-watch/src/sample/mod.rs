@@ -19,12 +19,13 @@ use std::time::Instant;
 use luc_bpf::{Attached, Counts, Detail, Means, Settings, Tracer, TracerError};
 use luc_control::Dev;
 use luc_host::journal::{self, Journal};
-use luc_host::{System, kernel, process, sysfs};
+use luc_host::{System, kernel, process, sysfs, watching};
 use luc_trace::{Process, Unseen, printable};
 
 use crate::WatchError;
+use crate::time::now_ns;
 
-pub use reading::{JournalReading, ModuleReading, ProcessReading, Reading};
+pub use reading::{JournalReading, ModuleReading, ProcessReading, Reading, WaitingSyncs};
 pub use snapshot::{JournalSample, LucSample, ProcessSample, REASONS, Snapshot};
 
 /// The tracer, or why there is none, and what it does not see.
@@ -85,7 +86,7 @@ impl Sampler {
             mounts: String::new(),
             journals: Vec::new(),
             tracing: Tracing {
-                tracer: Err(pretended()),
+                tracer: Err(TracerError::Elsewhere),
                 generation: 0,
                 asked: Vec::new(),
                 lacks: Vec::new(),
@@ -171,6 +172,7 @@ impl Sampler {
                 kind: journal.kind.clone(),
                 mount_points: journal.mount_points.clone(),
                 counts: None,
+                waiting: None,
                 module: one.and_then(|one| ModuleReading::read(system, one)),
             });
         }
@@ -198,8 +200,11 @@ impl Sampler {
         };
         reading.generation = Some(self.tracing.generation);
         reading.lost = Some(tracer.lost()?);
+        let (going_on, now_ns) = (tracer.going_on()?, now_ns());
         for journal in &mut reading.journals {
             journal.counts = tracer.counts(journal.device)?;
+            let going_on = going_on.as_ref().and_then(|all| all.get(&journal.device));
+            journal.waiting = going_on.map(|one| WaitingSyncs::of(one, now_ns));
         }
         if !self.processes {
             return Ok(());
@@ -240,38 +245,26 @@ impl Sampler {
     }
 }
 
-/// The error for `--sysroot`: a tree of files has no kernel to trace, and the
-/// running kernel is not the one meant.
-fn pretended() -> TracerError {
-    TracerError::Unfit {
-        what: "--sysroot".into(),
-        why: "a tree of files has no kernel to trace".into(),
-    }
-}
-
 fn attach(
     devices: &[Dev],
     means: Option<Means>,
     system: &dyn System,
     lacks: &mut Vec<String>,
 ) -> Result<Tracer, TracerError> {
-    if system.path("/") != std::path::Path::new("/") {
-        return Err(pretended());
-    }
     let devs: Vec<_> = devices.to_vec();
     let settings = |devs| {
         let mut settings = Settings::new(devs, Detail::Sums);
         settings.means = means.map_or(settings.means, |one| vec![one]);
         settings
     };
-    let tracer = match Tracer::attach(&settings(devs.clone())) {
+    let tracer = match watching::attach(&settings(devs.clone()), system) {
         Err(TracerError::TooMany { most, .. }) => {
             lacks.push(format!(
                 "only {most} of {} file systems are traced: those mounted first",
                 devs.len()
             ));
             let first = devs.into_iter().take(most).collect();
-            Tracer::attach(&settings(first))?
+            watching::attach(&settings(first), system)?
         }
         other => other?,
     };

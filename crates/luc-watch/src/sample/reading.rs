@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use luc_bpf::{Counts, ProcessCounts};
+use luc_bpf::{Counts, GoingOn, ProcessCounts};
 use luc_control::Dev;
 use luc_host::System;
 use luc_host::sysfs::{self, Attached};
 use luc_trace::{Process, Unseen};
+use serde::Serialize;
 
 /// Everything that could be read at one moment.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +40,7 @@ impl Reading {
         self.lost = None;
         for journal in &mut self.journals {
             journal.counts = None;
+            journal.waiting = None;
         }
     }
 }
@@ -52,8 +54,28 @@ pub struct JournalReading {
     pub kind: String,
     pub mount_points: Vec<PathBuf>,
     pub counts: Option<Counts>,
+    /// Syncs that were going on; `None` if unknown.
+    pub waiting: Option<WaitingSyncs>,
     /// The module's counters and knobs, if LUC is on.
     pub module: Option<ModuleReading>,
+}
+
+/// The syncs of a journal that are going on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WaitingSyncs {
+    pub syncs: u64,
+    /// How long the oldest has lasted, at least; 0 if there is none.
+    pub longest_ns: u64,
+}
+
+impl WaitingSyncs {
+    pub(super) fn of(going_on: &GoingOn, now_ns: u64) -> Self {
+        let begin_ns = going_on.oldest_begin_ns.unwrap_or(now_ns);
+        Self {
+            syncs: going_on.syncs,
+            longest_ns: now_ns.saturating_sub(begin_ns),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

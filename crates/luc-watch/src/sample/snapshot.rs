@@ -9,7 +9,7 @@ use luc_host::as_text;
 use luc_trace::{Sight, SpanKind, Unseen};
 use serde::Serialize;
 
-use super::reading::{JournalReading, ModuleReading, ProcessReading, Reading};
+use super::reading::{JournalReading, ModuleReading, ProcessReading, Reading, WaitingSyncs};
 
 /// The events between two readings.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -45,6 +45,8 @@ pub struct JournalSample {
     pub mount_points: Vec<PathBuf>,
     /// The tracer's counts; `None` if it did not watch for the whole interval.
     pub traced: Option<Traced>,
+    /// Syncs that were going on at the end; `None` if unknown.
+    pub waiting: Option<WaitingSyncs>,
     /// The module's state and rates, if LUC is on.
     pub luc: Option<LucSample>,
 }
@@ -219,6 +221,7 @@ fn sample(
         kind: now.kind.clone(),
         mount_points: now.mount_points.clone(),
         traced: counts,
+        waiting: now.waiting,
         luc: now
             .module
             .as_ref()

@@ -7,7 +7,7 @@ use luc_bpf::{Counts, ProcessCounts};
 use luc_control::Dev;
 use luc_trace::Process;
 
-use super::{JournalReading, ModuleReading, ProcessReading, Reading, Snapshot};
+use super::{JournalReading, ModuleReading, ProcessReading, Reading, Snapshot, WaitingSyncs};
 
 const MS: u64 = 1_000_000;
 
@@ -54,6 +54,10 @@ pub fn reading(rounds: u64) -> Reading {
         kind: "ext4".into(),
         mount_points: vec![point.into()],
         counts: Some(counts),
+        waiting: Some(WaitingSyncs {
+            syncs: 1,
+            longest_ns: 3 * MS,
+        }),
         module,
     };
     let process = |name: &str, syncs, wait_ns| ProcessReading {

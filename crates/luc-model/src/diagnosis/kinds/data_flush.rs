@@ -11,8 +11,10 @@ pub(super) const KIND: Kind = Kind {
     by_module: false,
     holds: |case| case.account().of_syncs(case.account().flush_ns) >= BOUND_SHARE_MIN,
     verdict,
-    advise: |_, _, advice| {
-        advice.push("Write less data before each sync, or take a faster disk.".into());
+    advise: |diagnosis, _, advice| {
+        if diagnosis.io_limit.is_none() {
+            advice.push("Write less data before each sync, or take a faster disk.".into());
+        }
     },
     undermined: |_| false,
     of_luc: false,

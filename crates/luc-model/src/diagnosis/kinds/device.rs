@@ -62,14 +62,16 @@ fn holds(case: &Case<'_>) -> bool {
 
 /// Adds advice that shortens every commit. Two kinds give it.
 pub(super) fn shorter_commits(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
-    advice.push(match facts.rotational {
-        Some(true) => {
-            "The disk is rotational; an SSD, or a journal on one, shortens every commit.".into()
-        }
-        _ => "A disk with power-loss protection flushes at once; using one for the journal alone \
-              also helps."
-            .into(),
-    });
+    if diagnosis.io_limit.is_none() {
+        advice.push(match facts.rotational {
+            Some(true) => {
+                "The disk is rotational; an SSD, or a journal on one, shortens every commit.".into()
+            }
+            _ => "A disk with power-loss protection flushes at once; using one for the journal \
+                  alone also helps."
+                .into(),
+        });
+    }
     if diagnosis.account.commit_data_share >= DATA_SHARE_MIN {
         advice.push(format!(
             "Commits spend {} of their time writing files' data first (data=ordered).",

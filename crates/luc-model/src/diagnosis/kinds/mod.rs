@@ -4,6 +4,7 @@
 mod data_flush;
 mod device;
 mod journal;
+mod lasting;
 mod no_pressure;
 mod sync_delays;
 mod unclear;
@@ -58,6 +59,7 @@ pub(super) enum Standing {
 /// All kinds, in the order of their advice.
 pub(super) const KINDS: &[Kind] = &[
     no_pressure::KIND,
+    lasting::KIND,
     journal::KIND,
     data_flush::KIND,
     device::KIND,

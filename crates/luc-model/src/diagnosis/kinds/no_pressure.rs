@@ -1,6 +1,6 @@
 //! No task waits long enough to notice.
 
-use super::{Kind, Standing};
+use super::{Kind, Standing, lasting};
 use crate::diagnosis::account::syncs_per_s;
 use crate::diagnosis::evidence::{Case, LOST_PER_S_MIN_NS, RARE_SYNCS_PER_S, Verdict, VerdictKind};
 use crate::diagnosis::slices::Estimate;
@@ -61,7 +61,7 @@ fn verdict(case: &Case<'_>) -> Verdict {
 }
 
 fn answer(verdict: &Verdict, unseen: &Unseen) -> String {
-    let busy = number(verdict, "busy_share");
+    let busy = verdict.number("busy_share").unwrap_or(0.0);
     if unseen::any_wait(unseen) {
         return format!(
             "no fsync pressure; tasks sync for {} of the time, and not all waits could be seen",
@@ -77,12 +77,10 @@ fn answer(verdict: &Verdict, unseen: &Unseen) -> String {
     )
 }
 
-fn number(verdict: &Verdict, name: &str) -> f64 {
-    let found = verdict.evidence.iter().find_map(|it| it.numbers.get(name));
-    found.map_or(0.0, |estimate| estimate.value)
-}
-
 fn holds(case: &Case<'_>) -> bool {
+    if lasting::holds(case) {
+        return false;
+    }
     let (account, table) = (case.account(), &case.slices.whole.table);
     let waits_ns = account.buffer_ns + account.locked_ns + account.space_ns;
     let few_waits = account.per_s(waits_ns) < LOST_PER_S_MIN_NS;

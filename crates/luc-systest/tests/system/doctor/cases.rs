@@ -15,12 +15,15 @@ pub enum Answer {
     JournalTooSmall,
     NoPressure,
     Unclear,
+    LastingSyncs,
 }
 
-use Answer::{DataFlush, Device, JournalTooSmall, NoPressure, SyncDelays, WriteDelays};
+use Answer::{
+    DataFlush, Device, JournalTooSmall, LastingSyncs, NoPressure, SyncDelays, WriteDelays,
+};
 
 impl Answer {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         SyncDelays,
         WriteDelays,
         DataFlush,
@@ -28,6 +31,7 @@ impl Answer {
         JournalTooSmall,
         NoPressure,
         Self::Unclear,
+        LastingSyncs,
     ];
 
     /// As in `luc doctor --json`.
@@ -40,6 +44,7 @@ impl Answer {
             JournalTooSmall => "journal_too_small",
             NoPressure => "no_pressure",
             Self::Unclear => "unclear",
+            LastingSyncs => "lasting_syncs",
         }
     }
 
@@ -67,6 +72,8 @@ pub struct Case {
     pub expected: Answer,
     /// Why that is the answer.
     pub why: &'static str,
+    /// Words that the remedies must contain; empty if any will do.
+    pub remedy: &'static str,
     /// The load for a limited time, measured without LUC and with it; empty if it is not measured.
     pub measure: &'static str,
 }
@@ -87,6 +94,7 @@ const fn case(
         load,
         expected,
         why,
+        remedy: "",
         measure: "",
     }
 }
@@ -212,6 +220,17 @@ pub const CASES: &[Case] = &[
         "luc-lab bench create-fsync --threads 4 --bytes 1048576 --seconds 99 /mnt/0",
         "4 threads share 131 MB/s for 1 MiB each: 32 ms of data before a commit of 2 ms",
     ),
+    Case {
+        remedy: "Raise wbps in io.max of /low",
+        ..case(
+            "6.12",
+            "data_limited",
+            "cloud-volume",
+            DataFlush,
+            "mkdir -p /cg && mount -t cgroup2 none /cg && echo +io +memory > /cg/cgroup.subtree_control && mkdir -p /cg/low; d=$(sed -n 's, /mnt/0 .*,,p' /proc/mounts); echo $(cat /sys/class/block/${d#/dev/}/dev) wbps=2097152 > /cg/low/io.max; echo 0 > /cg/low/cgroup.procs; while :; do dd if=/dev/zero of=/mnt/0/f bs=64k count=4 conv=fsync 2> /dev/null; done",
+            "the disk writes 131 MB/s, and the control group may write 2 MB/s: 256 KiB are 125 ms of data",
+        )
+    },
     case(
         "6.12",
         "device_hdd_appends",
@@ -253,6 +272,17 @@ pub const CASES: &[Case] = &[
         "dd if=/dev/zero of=/mnt/0/f bs=64k count=16 conv=fsync; while :; do cat /mnt/0/f > /dev/null; usleep 1000; done",
         "files are read, from the page cache",
     ),
+    Case {
+        remedy: "kernel log",
+        ..case(
+            "6.12",
+            "lasting_slow_disk",
+            "3s:1",
+            LastingSyncs,
+            "while :; do echo x >> /mnt/0/f; sync /mnt/0/f; done",
+            "each request takes 3 s, and a sync some of them: none begins and ends within 5 s",
+        )
+    },
     // Debian's newest kernel.
     case(
         "7.2",

@@ -5,7 +5,7 @@ use luc_control::{Counter, CounterKind, Dev, counters};
 use luc_trace::{Sight, SpanKind};
 
 use super::text::{Family, Kind, Labels, Value};
-use luc_watch::sample::{JournalReading, ModuleReading, Reading};
+use luc_watch::sample::{JournalReading, ModuleReading, Reading, WaitingSyncs};
 
 /// Histogram buckets go from 66 us to 8.6 s, one per power of two. They never change, because a
 /// rate needs constant buckets. Each is a series per journal; the tracer's own buckets would be
@@ -28,6 +28,7 @@ pub fn families(reading: &Reading) -> Vec<Family> {
     ];
     all.extend(traced(reading));
     all.extend(waits(reading));
+    all.extend(waiting(reading));
     all.push(policy(reading));
     all.extend(counters().iter().map(|counter| of_module(counter, reading)));
     all
@@ -175,6 +176,29 @@ fn waits(reading: &Reading) -> [Family; 2] {
             "luc_wait_seconds_total",
             "time in waits inside operations",
             |counts, at| seconds(counts.wait_ns[at]),
+        ),
+    ]
+}
+
+fn waiting(reading: &Reading) -> [Family; 2] {
+    let family = |name: &str, help: &str, value: fn(&WaitingSyncs) -> f64| {
+        let journals = reading.journals.iter();
+        let series = journals.filter_map(|one| {
+            let waiting = one.waiting.as_ref()?;
+            Some((labels(one), Value::Number(value(waiting))))
+        });
+        Family::new(name, Kind::Gauge, help, series)
+    };
+    [
+        family(
+            "luc_syncs_waiting",
+            "fsync and fdatasync calls that are going on",
+            |waiting| waiting.syncs as f64,
+        ),
+        family(
+            "luc_sync_waiting_seconds_max",
+            "how long the oldest of these calls has lasted, at least",
+            |waiting| seconds(waiting.longest_ns),
         ),
     ]
 }

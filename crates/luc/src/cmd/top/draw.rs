@@ -16,7 +16,7 @@ const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 
 /// Minimum widths of the journals' columns, and the order in which a narrow screen keeps them. A
 /// number is shown whole or not at all.
-const JOURNAL_WIDTHS: [u16; 9] = [11, 9, 10, 7, 7, 7, 4, 9, 15];
+const JOURNAL_WIDTHS: [u16; 9] = [11, 9, 10, 7, 7, 8, 4, 9, 15];
 const JOURNAL_ORDER: [usize; 9] = [0, 1, 2, 4, 8, 3, 6, 7, 5];
 /// Minimum widths and order of the processes' columns.
 const PROCESS_WIDTHS: [u16; 7] = [7, 9, 9, 8, 10, 8, 14];
@@ -51,7 +51,7 @@ const HELP: [&str; 23] = [
     "commits/s  journal commits",
     "per/set    fsyncs per commit, and the set point",
     "p50 p99    median and 99th percentile of fsync times",
-    "slowest    the longest fsync of the interval",
+    "slowest    the longest fsync of the interval; > before one that is going on",
     "late       share of fsyncs that waited for two commits or more",
     "delayed/s  writes that slept because a commit was writing their block",
     "LUC        policy, in () if it only observes, and why most commits started:",

@@ -69,13 +69,19 @@ pub fn journal_cells(journal: &JournalSample) -> [String; 9] {
     let delayed = rates.and_then(|rates| rates.writes_delayed_per_s);
     let delayed = delayed.or(buffer.and_then(|wait| wait.per_s));
     let late = traced.and_then(|traced| traced.late_share);
+    let ended = traced.and_then(|traced| traced.sync_max_ns);
+    let waiting = journal.waiting.map(|waiting| waiting.longest_ns);
+    let slowest = match waiting.filter(|longest| ended.is_none_or(|ended| *longest > ended)) {
+        Some(longest @ 1..) => format!(">{}", duration(longest)),
+        _ => known_time(ended),
+    };
     [
         place(journal),
         known(commits),
         format!("{}/{set}", known(each)),
         known_time(traced.and_then(|traced| traced.sync_p50_ns)),
         known_time(traced.and_then(|traced| traced.sync_p99_ns)),
-        known_time(traced.and_then(|traced| traced.sync_max_ns)),
+        slowest,
         late.map_or_else(|| UNKNOWN.into(), |late| format!("{:.0}%", late * 100.0)),
         known(delayed),
         luc.map_or_else(|| "off".into(), luc_cell),

@@ -101,6 +101,7 @@ fn print(file_system: &FileSystem, unseen: &Unseen, context: &mut Context) -> Re
         time_ns,
         table,
         fsync_model,
+        lasting,
         ..
     } = file_system;
     let count = |kind: SpanKind| counts.get(kind.text()).copied().flatten();
@@ -136,6 +137,15 @@ fn print(file_system: &FileSystem, unseen: &Unseen, context: &mut Context) -> Re
         times(&table.commit)
     )?;
     writeln!(out, "  syncs          {}", times(&table.sync))?;
+    if !lasting.is_empty() {
+        writeln!(
+            out,
+            "  syncs in part  {} going on at the end, {} begun before; the longest takes at least {}",
+            lasting.going_on,
+            lasting.ended,
+            duration(lasting.longest_ns)
+        )?;
+    }
     if table.sync.count > 0 {
         print_served(table, unseen, out)?;
     }

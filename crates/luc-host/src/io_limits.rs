@@ -1,0 +1,193 @@
+//! Limits on the I/O of control groups (cgroup2's `io.max`), and how far they are used.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use luc_control::Dev;
+
+use crate::process;
+use crate::system::System;
+
+/// Most layers of devices that are followed.
+const DEPTH_MAX: u32 = 8;
+
+/// Keys of `io.max`, each with that of `io.stat` which counts what it limits.
+const KEYS: [(&str, &str); 4] = [
+    ("rbps", "rbytes"),
+    ("wbps", "wbytes"),
+    ("riops", "rios"),
+    ("wiops", "wios"),
+];
+
+/// A limit of a control group on a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IoLimit {
+    /// Path of the group in the hierarchy.
+    pub cgroup: String,
+    pub device: Dev,
+    /// As `io.max` writes it, such as `wbps=2097152`.
+    pub setting: String,
+    per_s: u64,
+    counter: &'static str,
+    /// Folder of the group.
+    folder: String,
+}
+
+/// A limit while its use is measured.
+#[derive(Debug)]
+pub struct Measured {
+    pub limit: IoLimit,
+    before: u64,
+    since: Instant,
+}
+
+/// Starts to measure the use of all limits on the devices under a file system.
+pub fn measure(system: &dyn System, device: Dev) -> Vec<Measured> {
+    let measured = limits(system, device).into_iter().map(|limit| Measured {
+        before: limit.count(system).unwrap_or(0),
+        since: Instant::now(),
+        limit,
+    });
+    measured.collect()
+}
+
+impl Measured {
+    /// The share of the limit that was used since the start; `None` if the group is gone.
+    pub fn used_share(&self, system: &dyn System) -> Option<f64> {
+        self.share(self.limit.count(system)?, self.since.elapsed())
+    }
+
+    fn share(&self, now: u64, time: Duration) -> Option<f64> {
+        let most = self.limit.per_s as f64 * time.as_secs_f64();
+        (most > 0.0).then(|| now.saturating_sub(self.before) as f64 / most)
+    }
+}
+
+impl IoLimit {
+    /// What the group has read or written so far; 0 before its first I/O.
+    fn count(&self, system: &dyn System) -> Option<u64> {
+        let text = system.read(&format!("{}/io.stat", self.folder)).ok()?;
+        let fields = fields(&text, self.device);
+        let count = fields.and_then(|fields| value(fields, self.counter)?.parse().ok());
+        Some(count.unwrap_or(0))
+    }
+}
+
+/// The limits of all control groups on the devices under a file system.
+fn limits(system: &dyn System, device: Dev) -> Vec<IoLimit> {
+    let Some(root) = process::cgroup_root(system) else {
+        return Vec::new();
+    };
+    let devices = disks(system, &format!("/sys/dev/block/{device}"), DEPTH_MAX);
+    let mut found = Vec::new();
+    for path in process::cgroups(system).into_values() {
+        let folder = Path::new(&root).join(path.trim_start_matches('/'));
+        let folder = folder.display().to_string();
+        // The root group has none.
+        let Ok(text) = system.read(&format!("{folder}/io.max")) else {
+            continue;
+        };
+        for device in &devices {
+            let fields = fields(&text, *device).unwrap_or_default();
+            found.extend(KEYS.into_iter().filter_map(|(key, counter)| {
+                let per_s = value(fields, key)?;
+                Some(IoLimit {
+                    cgroup: path.clone(),
+                    device: *device,
+                    setting: format!("{key}={per_s}"),
+                    per_s: per_s.parse().ok()?,
+                    counter,
+                    folder: folder.clone(),
+                })
+            }));
+        }
+    }
+    found
+}
+
+/// The line of a device.
+fn fields(text: &str, device: Dev) -> Option<&str> {
+    let head = device.to_string();
+    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines.find_map(|(name, fields)| (name == head).then_some(fields))
+}
+
+fn value<'a>(fields: &'a str, key: &str) -> Option<&'a str> {
+    let mut pairs = fields.split(' ').filter_map(|field| field.split_once('='));
+    pairs.find_map(|(name, value)| (name == key).then_some(value))
+}
+
+/// The numbers of a device's disk and of the disks below it. Partitions have no limits.
+fn disks(system: &dyn System, block: &str, depth: u32) -> Vec<Dev> {
+    let disk = if system.exists(&format!("{block}/partition")) {
+        format!("{block}/..")
+    } else {
+        block.to_owned()
+    };
+    let number = system.read(&format!("{disk}/dev")).ok();
+    let mut found: Vec<Dev> = number
+        .and_then(|number| number.trim().parse().ok())
+        .into_iter()
+        .collect();
+    if depth > 0 {
+        let below = system.list(&format!("{disk}/slaves")).unwrap_or_default();
+        for name in below {
+            let below = format!("/sys/class/block/{name}");
+            found.extend(disks(system, &below, depth - 1));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree;
+
+    #[test]
+    fn limits_of_the_disks_below_are_found() {
+        let (_tree, machine) = tree(&[
+            (
+                "proc/self/mountinfo",
+                "2 0 0:6 / /sys/fs/cgroup rw - cgroup2 none rw\n",
+            ),
+            // A logical volume on a partition of vdb.
+            ("sys/dev/block/253:0/dev", "253:0\n"),
+            ("sys/dev/block/253:0/slaves/vdb1", ""),
+            ("sys/class/block/vdb1/partition", "1\n"),
+            ("sys/class/block/dev", "254:16\n"),
+            (
+                "sys/fs/cgroup/low/io.max",
+                "254:0 rbps=1 wbps=max riops=max wiops=max\n\
+                 254:16 rbps=max wbps=2097152 riops=max wiops=50\n",
+            ),
+            (
+                "sys/fs/cgroup/low/io.stat",
+                "254:16 rbytes=0 wbytes=4096 rios=0 wios=7\n",
+            ),
+            ("sys/fs/cgroup/free/io.max", ""),
+        ]);
+        let device = Dev {
+            major: 253,
+            minor: 0,
+        };
+        let found = measure(&machine, device);
+        let shown: Vec<_> = found
+            .iter()
+            .map(|it| {
+                (
+                    it.limit.cgroup.as_str(),
+                    it.limit.setting.as_str(),
+                    it.before,
+                )
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [("/low", "wbps=2097152", 4096), ("/low", "wiops=50", 7)]
+        );
+        let second = Duration::from_secs(1);
+        assert_eq!(found[1].share(7 + 25, second), Some(0.5));
+        assert_eq!(found[1].share(7, Duration::ZERO), None);
+    }
+}

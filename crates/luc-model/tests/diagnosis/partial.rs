@@ -1,0 +1,128 @@
+//! Syncs that were seen in part, and limits on I/O.
+
+use crate::common::{DEV, Little, MS, span};
+use crate::text::check_text;
+use crate::{SECOND, facts};
+use luc_model::diagnosis::{Diagnosis, Facts, IoLimit, Relief, VerdictKind, diagnose, render};
+use luc_trace::{EARLIER, Span, SpanKind, Task, Trace, UNFINISHED};
+
+fn watched() -> Facts {
+    Facts {
+        watched_ns: Some((10 * SECOND, 18 * SECOND)),
+        ..facts()
+    }
+}
+
+fn partial(begin_ns: u64, end_ns: u64, flags: u32) -> Span {
+    Span {
+        flags,
+        ..span(SpanKind::Fsync, 100, begin_ns, end_ns)
+    }
+}
+
+fn first_line(got: &Diagnosis) -> String {
+    check_text(got);
+    render(got).lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_sync_that_does_not_end_is_told() {
+    let whole_watch = partial(6 * SECOND, 18 * SECOND, EARLIER | UNFINISHED);
+    let mut waits = watched();
+    waits
+        .sync_waits
+        .insert(100, "its data to be written".into());
+    let got = diagnose(&Trace::of([whole_watch]), DEV, &waits);
+    assert_eq!(got.verdicts[0].kind, VerdictKind::LastingSyncs);
+    assert_eq!(got.relief, Relief::Device);
+    let line = "/srv/data: 1 sync has been waiting for at least 12.0 s";
+    assert_eq!(first_line(&got), line);
+    let text = render(&got)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert!(
+        text.contains("waiting for its data to be written."),
+        "{text}"
+    );
+    // One that began before the watch and ended in it.
+    let ended = partial(SECOND, 12 * SECOND, EARLIER);
+    let got = diagnose(&Trace::of([ended]), DEV, &watched());
+    assert_eq!(first_line(&got), "/srv/data: a sync took at least 11.0 s");
+}
+
+#[test]
+fn syncs_that_happen_to_go_on_change_nothing() {
+    let short = partial(18 * SECOND - 900 * MS, 18 * SECOND, UNFINISHED);
+    let got = diagnose(&Trace::of([short]), DEV, &watched());
+    assert_eq!(got.verdicts[0].kind, VerdictKind::NoPressure, "{got:?}");
+    // As long as the others on a disk that takes long.
+    let slow = |begin_ns, end_ns| span(SpanKind::Fsync, 100, begin_ns, end_ns);
+    let usual = [
+        slow(10 * SECOND, 13 * SECOND),
+        slow(13 * SECOND, 16 * SECOND),
+    ];
+    let last = partial(16 * SECOND, 18 * SECOND, UNFINISHED);
+    let got = diagnose(&Trace::of(usual.into_iter().chain([last])), DEV, &watched());
+    assert!(!got.has(VerdictKind::LastingSyncs), "{got:?}");
+    // A busy load has the same numbers with and without them.
+    let busy = Little::default().spans();
+    let end_ns = busy.iter().map(|span| span.end_ns).max().unwrap_or(0);
+    let without = diagnose(&Trace::of(busy.clone()), DEV, &facts());
+    let last = partial(end_ns - MS, end_ns, UNFINISHED);
+    let with = diagnose(&Trace::of(busy.into_iter().chain([last])), DEV, &facts());
+    assert_eq!(with.account, without.account);
+    assert_eq!(with.verdicts, without.verdicts);
+}
+
+/// 20 syncs, which write data all the time, by a process in `/low/app`.
+fn data_bound() -> Trace {
+    let syncs = (0..20).map(|number| {
+        let begin_ns = 10 * SECOND + number * 400 * MS;
+        let end_ns = begin_ns + 390 * MS;
+        Span {
+            marks_ns: [begin_ns, end_ns - MS, 0],
+            tgid: 100,
+            ..span(SpanKind::Fsync, 100, begin_ns, end_ns)
+        }
+    });
+    let mut trace = Trace::of(syncs);
+    let task = Task {
+        name: "app".into(),
+        tgid: 100,
+        cgroup: 7,
+    };
+    trace.tasks.insert(100, task);
+    trace.cgroups.insert(7, "/low/app".into());
+    trace
+}
+
+#[test]
+fn a_limit_that_is_reached_is_the_remedy() {
+    let advice = |cgroup: &str, used_share| {
+        let limit = IoLimit {
+            cgroup: cgroup.into(),
+            setting: "wbps=2097152".into(),
+            used_share,
+        };
+        let facts = Facts {
+            io_limits: vec![limit],
+            ..watched()
+        };
+        let got = diagnose(&data_bound(), DEV, &facts);
+        check_text(&got);
+        assert_eq!(got.verdicts[0].kind, VerdictKind::DataFlush, "{got:?}");
+        assert_eq!(got.relief, Relief::Other);
+        got.advice.join(" ")
+    };
+    let limited = advice("/low", 0.97);
+    assert_eq!(
+        limited,
+        "Raise wbps in io.max of /low, or let it write less."
+    );
+    let faster = "take a faster disk";
+    for (cgroup, used_share) in [("/low", 0.5), ("/lower", 0.97), ("/low/app/other", 0.97)] {
+        let free = advice(cgroup, used_share);
+        assert!(free.contains(faster), "{cgroup} {used_share}: {free}");
+    }
+}
