@@ -36,6 +36,7 @@ enum luc_span_kind { LUC_SPANS(LUC_SPAN_KIND) LUC_SPAN_NR };
 #define LUC_SPAN_CREATED 2	/* OPEN: with O_CREAT */
 #define LUC_SPAN_EARLIER 4	/* it began before the watch, and not after begin_ns */
 #define LUC_SPAN_UNFINISHED 8	/* it was going on at end_ns, the end of the watch */
+#define LUC_SPAN_UNTIMED 16	/* SYNC: another operation that waits for a commit; end unseen */
 
 #define LUC_SPAN_MARKS 3	/* of a commit: locked, flush, log */
 #define LUC_SPAN_NAME_BYTES 16	/* the kernel's TASK_COMM_LEN */

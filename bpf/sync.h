@@ -187,18 +187,47 @@ int BPF_PROG(sync_exit, struct inode *inode, int ret)
 	return 0;
 }
 
+/* An operation waits for a commit that is no sync of a file. Its end is not hooked. */
+static __always_inline int untimed(__u32 dev)
+{
+	struct task_state *state;
+	struct luc_span *span;
+	__u64 now_ns;
+
+	if (!settings.timeline)
+		return 0;
+	state = task_on(dev);
+	if (!state)
+		return 0;
+	now_ns = bpf_ktime_get_ns();
+	introduce(state, now_ns, false);
+	span = begin_span(LUC_SPAN_SYNC, now_ns, dev);
+	if (!span)
+		return 0;
+	span->flags = LUC_SPAN_UNTIMED;
+	end_span(span, now_ns);
+	return 0;
+}
+
+/* A handle of a synchronous file or directory ends, and waits for its commit. */
+SEC("tp_btf/jbd2_handle_stats")
+int BPF_PROG(handle_ends, __u32 dev, __u32 tid, __u32 type, __u32 line, int interval, int sync)
+{
+	return sync ? untimed(dev) : 0;
+}
+
 /*
  * A sync has written its data and asks for a transaction: by number or, for directories
  * and journaled data, for the running one.
  */
-static __always_inline int asked(bool forced, __u32 tid)
+static __always_inline int asked(struct journal_s *journal, bool forced, __u32 tid)
 {
 	struct task_state *state = task_if_known();
 	struct fs_state *fs;
 
-	/* Other callers force commits, too. */
+	/* Others, such as NFS for an inode, want commits, too. */
 	if (!state || !state->sync_ns)
-		return 0;
+		return untimed(BPF_CORE_READ(journal, j_fs_dev, bd_dev));
 	fs = syncing_on(state);
 	state->sync_tid = forced ? wanted_tid(fs, (void *)state->sync_inode, state->datasync,
 					      state->directory)
@@ -241,14 +270,20 @@ static __always_inline int syncfs_end(int ret)
 }
 
 SEC("fentry/ext4_fc_commit")
-int BPF_PROG(fentry_asked, struct journal_s *journal, __u32 tid) { return asked(false, tid); }
+int BPF_PROG(fentry_asked, struct journal_s *journal, __u32 tid)
+{
+	return asked(journal, false, tid);
+}
 SEC("kprobe/ext4_fc_commit")
-int BPF_KPROBE(kprobe_asked, struct journal_s *journal, __u32 tid) { return asked(false, tid); }
+int BPF_KPROBE(kprobe_asked, struct journal_s *journal, __u32 tid)
+{
+	return asked(journal, false, tid);
+}
 
 SEC("fentry/jbd2_journal_force_commit")
-int BPF_PROG(fentry_forced) { return asked(true, 0); }
+int BPF_PROG(fentry_forced, struct journal_s *journal) { return asked(journal, true, 0); }
 SEC("kprobe/jbd2_journal_force_commit")
-int BPF_KPROBE(kprobe_forced) { return asked(true, 0); }
+int BPF_KPROBE(kprobe_forced, struct journal_s *journal) { return asked(journal, true, 0); }
 
 SEC("fentry/ext4_sync_fs")
 int BPF_PROG(fentry_syncfs, struct super_block *sb, int wait) { return syncfs_begin(sb, wait); }

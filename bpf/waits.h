@@ -24,6 +24,7 @@ static __always_inline int waited(__u16 kind, struct task_state *state, __u64 be
 	__u32 which;
 
 	if (settings.timeline) {
+		introduce(state, begin_ns, false);
 		span = begin_span(kind, begin_ns, dev);
 		if (!span)
 			return 0;

@@ -18,7 +18,8 @@ pub(crate) const TRACEPOINTS: [&str; 6] = [
 ];
 
 /// More programs for tracepoints, only attached if spans are wanted.
-pub(crate) const TIMELINE_TRACEPOINTS: [&str; 2] = ["commit_flushing", "commit_logging"];
+pub(crate) const TIMELINE_TRACEPOINTS: [&str; 3] =
+    ["commit_flushing", "commit_logging", "handle_ends"];
 
 /// A hooked function of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

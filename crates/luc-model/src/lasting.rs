@@ -33,7 +33,7 @@ impl LastingSyncs {
         let whole = trace.on(dev).filter(|span| is_sync(span.kind));
         lasting.longest_whole_ns = whole.map(Span::duration_ns).max().unwrap_or(0);
         let partial = trace.partial.iter().filter(|span| span.dev == dev);
-        for sync in partial.filter(|span| is_sync(span.kind)) {
+        for sync in partial.filter(|span| is_sync(span.kind) && !span.is_untimed()) {
             if sync.is_unfinished() {
                 lasting.going_on += 1;
             } else {

@@ -49,6 +49,7 @@ mod stats;
 mod stretches;
 pub mod summary;
 mod totals;
+pub mod untimed;
 
 pub use algorithms::{CreationRate, FsyncModel, SetSummary, WriteModel, fsync_model, write_model};
 pub use causes::{Cause, CauseError, Causes, Quantities, Throughput, rank};

@@ -30,7 +30,7 @@ pub use parse::parse_line;
 pub use reader::{Losses, Reader};
 pub use sight::{Sight, Unseen};
 pub use span::{
-    CREATED, DIRECTORY, EARLIER, SPAN_BYTES, Span, SpanKind, UNFINISHED, decode, encode,
+    CREATED, DIRECTORY, EARLIER, SPAN_BYTES, Span, SpanKind, UNFINISHED, UNTIMED, decode, encode,
 };
 pub use trace::{Process, Task, Trace, printable};
 pub use writer::Writer;

@@ -16,6 +16,9 @@ pub const CREATED: u32 = 2;
 pub const EARLIER: u32 = 4;
 /// Flag of [`Span::flags`]: it was going on at its end, the end of the watch.
 pub const UNFINISHED: u32 = 8;
+/// Flag of [`Span::flags`]: an operation that waits for a commit and is no sync of a file or a file
+/// system. Only its start was seen.
+pub const UNTIMED: u32 = 16;
 
 /// Kind of a span, with the numbers of `abi/luc_span.h`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -142,7 +145,7 @@ pub struct Span {
     pub result: i32,
     /// The operation in which a wait happened; [`SpanKind::Task`] if none is traced.
     pub within: SpanKind,
-    /// [`DIRECTORY`], [`CREATED`], [`EARLIER`], [`UNFINISHED`].
+    /// [`DIRECTORY`], [`CREATED`], [`EARLIER`], [`UNFINISHED`], [`UNTIMED`].
     pub flags: u32,
 }
 
@@ -164,12 +167,17 @@ impl Span {
 
     /// Tells whether the watch saw all of it, from its start to its end.
     pub fn is_whole(&self) -> bool {
-        self.flags & (EARLIER | UNFINISHED) == 0
+        self.flags & (EARLIER | UNFINISHED | UNTIMED) == 0
     }
 
     /// Tells whether it was going on at the end of the watch.
     pub fn is_unfinished(&self) -> bool {
         self.flags & UNFINISHED != 0
+    }
+
+    /// Tells whether only its start was seen.
+    pub fn is_untimed(&self) -> bool {
+        self.flags & UNTIMED != 0
     }
 
     /// Returns when a commit locked its transaction, ns; its start if that is unknown.
@@ -321,6 +329,7 @@ mod tests {
             ("LUC_SPAN_CREATED", CREATED),
             ("LUC_SPAN_EARLIER", EARLIER),
             ("LUC_SPAN_UNFINISHED", UNFINISHED),
+            ("LUC_SPAN_UNTIMED", UNTIMED),
             ("LUC_SPAN_BYTES", u32::try_from(SPAN_BYTES).unwrap()),
             ("LUC_SPAN_MARKS", 3),
             ("LUC_SPAN_NAME_BYTES", 16),

@@ -6,6 +6,7 @@ use super::slices::Slices;
 use super::{unseen, words};
 use crate::observed::{Observed, ObservedCommit};
 use crate::stats::share;
+use crate::untimed::UntimedSyncs;
 use luc_trace::{Sight, Trace, Unseen};
 use serde::Serialize;
 
@@ -120,6 +121,29 @@ impl Confidence {
             confidence.lower(Level::Medium, why.into());
         }
         confidence
+    }
+
+    /// Lowers the level by the share of waits for commits whose time is unknown.
+    pub(super) fn lower_by_untimed(&mut self, untimed: &UntimedSyncs, syncs: u64) {
+        let untimed_share = share(untimed.count as f64, untimed.count as f64 + syncs as f64);
+        if untimed_share <= LOST_SHARE {
+            return;
+        }
+        let operations = words::counted(
+            untimed.count,
+            "operation that waits",
+            "operations that wait",
+        );
+        let shown = words::share(untimed_share);
+        self.lower_by(
+            untimed_share,
+            format!(
+                "Besides syncs there are {operations} for a commit by themselves, {shown} of both: \
+                 changes of synchronous files and directories, or of inodes by NFS. Most are by \
+                 {}. Their time is unknown.",
+                untimed.most_by.name
+            ),
+        );
     }
 
     fn lower(&mut self, level: Level, why: String) {

@@ -8,6 +8,7 @@ use super::{unseen, words};
 use crate::lasting::LastingSyncs;
 use crate::observed::Table;
 use crate::stats::share;
+use crate::untimed::UntimedSyncs;
 use luc_trace::Unseen;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -46,6 +47,8 @@ pub struct Evidence {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
     pub kind: VerdictKind,
+    /// The process on whose time it is; `None` for that of all.
+    pub process: Option<String>,
     /// The cause's share of the time of syncs, writes and waits for the journal.
     pub cost_share: Estimate,
     pub evidence: Vec<Evidence>,
@@ -58,6 +61,7 @@ pub(super) struct Case<'a> {
     pub unseen: &'a Unseen,
     pub facts: &'a Facts,
     pub lasting: &'a LastingSyncs,
+    pub untimed: &'a UntimedSyncs,
     /// The process of the longest of these syncs.
     pub lasting_process: &'a str,
 }
@@ -92,6 +96,7 @@ impl Case<'_> {
         });
         Verdict {
             kind,
+            process: None,
             cost_share,
             evidence: Vec::new(),
         }
@@ -148,6 +153,15 @@ impl Verdict {
             numbers: numbers.into(),
         });
         self
+    }
+
+    /// Names the time of which its share is a part.
+    pub(super) fn whole(&self, unseen: &Unseen) -> String {
+        let time = unseen::operations(unseen);
+        match &self.process {
+            Some(process) => format!("{time} of {process}"),
+            None => time.to_owned(),
+        }
     }
 
     /// Adds the sentence about a limit that syncs wait for.

@@ -26,6 +26,7 @@ mod relief;
 mod slices;
 mod text;
 mod unseen;
+mod victims;
 mod words;
 
 pub use account::Account;
@@ -43,6 +44,7 @@ pub use unseen::doubts;
 
 use crate::lasting::LastingSyncs;
 use crate::observed::{Observed, Table};
+use crate::untimed::UntimedSyncs;
 use evidence::Case;
 use luc_control::Dev;
 use luc_trace::{Event, Record, Trace, Unseen};
@@ -74,6 +76,7 @@ pub struct Diagnosis {
     pub account: Account,
     pub table: Table,
     pub lasting: LastingSyncs,
+    pub untimed: UntimedSyncs,
     /// The I/O limit that syncs wait for.
     pub io_limit: Option<IoLimit>,
 }
@@ -108,6 +111,7 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
     let mut gains = Gains::of(trace, dev, &slices, facts, luc);
     let processes = Processes::of(trace, &observed);
     let lasting = LastingSyncs::of(trace, dev);
+    let untimed = UntimedSyncs::of(trace, dev);
     let lasting_process = lasting
         .longest
         .map(|sync| trace.process(sync.tgid, sync.pid).name);
@@ -118,8 +122,12 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
         unseen: &trace.unseen,
         facts,
         lasting: &lasting,
+        untimed: &untimed,
         lasting_process: &lasting_process.unwrap_or_default(),
     });
+    verdicts.extend(victims::verdicts(trace, &observed, facts, &verdicts));
+    // Where nothing costs the whole anything, the verdict on a process is the answer.
+    verdicts.sort_by_key(|verdict| !verdict.kind.costs());
     if let (Some(limit), Some(first)) = (&io_limit, verdicts.first_mut()) {
         first.limited_by(limit);
     }
@@ -127,7 +135,8 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
     if kinds.any(|kind| kind == VerdictKind::JournalTooSmall) {
         gains.doubt("LUC mostly does nothing while the journal has no space.");
     }
-    let confidence = Confidence::of(trace, &observed, &slices, &verdicts, facts, luc);
+    let mut confidence = Confidence::of(trace, &observed, &slices, &verdicts, facts, luc);
+    confidence.lower_by_untimed(&untimed, slices.whole.table.sync.count);
     let luc_help = Help::of(gains.luc.as_ref());
     let mut diagnosis = Diagnosis {
         file_system: facts.path.clone().unwrap_or_else(|| dev.to_string()),
@@ -145,6 +154,7 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
         account: slices.whole.account,
         table: slices.whole.table,
         lasting,
+        untimed,
         io_limit,
     };
     diagnosis.advice = advice::advice(&diagnosis, facts);

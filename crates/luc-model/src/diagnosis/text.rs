@@ -3,7 +3,7 @@
 use super::advice::Help;
 use super::facts::Luc;
 use super::slices::Estimate;
-use super::{Diagnosis, Processes, Sufferer, Verdict, VerdictKind, unseen, words};
+use super::{Diagnosis, Processes, Sufferer, Verdict, VerdictKind, words};
 use luc_trace::{Sight, Unseen};
 
 /// Columns of text; commands and paths are never broken.
@@ -85,7 +85,7 @@ fn head(verdict: &Verdict, unseen: &Unseen) -> String {
         "{name}, {}{} of {}:",
         if bound { "at most " } else { "" },
         words::share_range(verdict.cost_share),
-        unseen::operations(unseen)
+        verdict.whole(unseen)
     )
 }
 

@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::algorithms::{CreationRate, fsync_model};
 use crate::lasting::LastingSyncs;
 use crate::observed::{Observed, Table};
+use crate::untimed::UntimedSyncs;
 
 /// Operations that wait for the journal.
 pub const SYNCS: [SpanKind; 3] = [SpanKind::Fsync, SpanKind::Fdatasync, SpanKind::Sync];
@@ -56,6 +57,8 @@ pub struct FileSystem {
     pub table: Table,
     /// Syncs that were seen in part; they are in none of the other numbers.
     pub lasting: LastingSyncs,
+    /// Other operations that waited for a commit.
+    pub untimed: UntimedSyncs,
     #[serde(flatten)]
     pub slow: Slowness,
     pub fsync_model: Model,
@@ -147,6 +150,7 @@ impl FileSystem {
             bytes_written: Sight::sees(&trace.unseen, SpanKind::Write).then_some(bytes_written),
             table: observed.table(),
             lasting: LastingSyncs::of(trace, dev),
+            untimed: UntimedSyncs::of(trace, dev),
             slow: Slowness::of(trace, dev),
             fsync_model: Model::of(trace, &observed),
             processes: Syncing::all(trace, dev),

@@ -1,10 +1,13 @@
-//! Syncs that were seen in part, and limits on I/O.
+//! What is easily overlooked: syncs that were seen in part or not at all, limits on I/O, and
+//! processes whose time is a small part of all.
 
 use crate::common::{DEV, Little, MS, span};
 use crate::text::check_text;
 use crate::{SECOND, facts};
-use luc_model::diagnosis::{Diagnosis, Facts, IoLimit, Relief, VerdictKind, diagnose, render};
-use luc_trace::{EARLIER, Span, SpanKind, Task, Trace, UNFINISHED};
+use luc_model::diagnosis::{
+    Diagnosis, Facts, IoLimit, Level, Relief, VerdictKind, diagnose, render,
+};
+use luc_trace::{EARLIER, Span, SpanKind, Task, Trace, UNFINISHED, UNTIMED};
 
 fn watched() -> Facts {
     Facts {
@@ -125,4 +128,71 @@ fn a_limit_that_is_reached_is_the_remedy() {
         let free = advice(cgroup, used_share);
         assert!(free.contains(faster), "{cgroup} {used_share}: {free}");
     }
+}
+
+#[test]
+fn waits_without_syncs_are_told() {
+    let waits = |count: u64| {
+        let times = (0..count).map(|number| 10 * SECOND + number * 8 * SECOND / count);
+        Trace::of(times.map(|ns| Span {
+            flags: UNTIMED,
+            ..span(SpanKind::Sync, 100, ns, ns)
+        }))
+    };
+    let got = diagnose(&waits(800), DEV, &watched());
+    assert_eq!(got.verdicts[0].kind, VerdictKind::Unclear, "{got:?}");
+    assert_eq!(got.confidence.level, Level::Low);
+    assert_eq!(got.untimed.count, 800);
+    let told = got.confidence.reasons.join(" ");
+    assert!(
+        told.contains("800 operations that wait for a commit"),
+        "{told}"
+    );
+    check_text(&got);
+    let rare = diagnose(&waits(8), DEV, &watched());
+    assert_eq!(rare.verdicts[0].kind, VerdictKind::NoPressure);
+    assert_eq!(rare.confidence.level, Level::Low);
+}
+
+#[test]
+fn bulk_copying_hides_no_process() {
+    let load = Little {
+        rounds: 1500,
+        ..Little::default()
+    };
+    let alone = diagnose(&load.trace(), DEV, &facts());
+    assert_eq!(alone.verdicts[0].kind, VerdictKind::SyncDelays);
+    // Beside it, another process syncs large files, whose data takes nearly all the time.
+    let mut spans = load.spans();
+    let first_ns = spans.iter().map(|span| span.begin_ns).min().unwrap_or(0);
+    let last_ns = spans.iter().map(|span| span.end_ns).max().unwrap_or(0);
+    for thread in 0..100 {
+        let begin_ns = first_ns + thread * MS;
+        spans.push(Span {
+            marks_ns: [begin_ns, last_ns - MS, 0],
+            tgid: 9000,
+            ..span(
+                SpanKind::Fsync,
+                9000 + u32::try_from(thread).unwrap(),
+                begin_ns,
+                last_ns,
+            )
+        });
+    }
+    let got = diagnose(&Trace::of(spans), DEV, &facts());
+    check_text(&got);
+    assert_eq!(
+        got.verdicts[0].kind,
+        VerdictKind::DataFlush,
+        "{}",
+        render(&got)
+    );
+    let process = got
+        .verdicts
+        .iter()
+        .find(|it| it.kind == VerdictKind::SyncDelays);
+    let process = process.unwrap_or_else(|| panic!("{}", render(&got)));
+    assert!(process.process.is_some());
+    let share = process.cost_share.value - alone.verdicts[0].cost_share.value;
+    assert!(share.abs() < 0.02, "{}", render(&got));
 }

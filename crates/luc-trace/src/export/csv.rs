@@ -1,6 +1,6 @@
 //! A table of spans.
 
-use crate::span::{CREATED, DIRECTORY, EARLIER, Span, SpanKind, UNFINISHED};
+use crate::span::{CREATED, DIRECTORY, EARLIER, Span, SpanKind, UNFINISHED, UNTIMED};
 use crate::trace::Trace;
 use std::io::{self, Write};
 
@@ -16,7 +16,7 @@ const fn column(name: &'static str, value: fn(&Trace, &Span) -> Option<String>) 
 }
 
 /// New columns go at the end, so that old scripts still find theirs.
-const COLUMNS: [Column; 22] = [
+const COLUMNS: [Column; 23] = [
     column("kind", |_, s| shown(&s.kind.text(), true)),
     column("begin_ns", |_, s| shown(&s.begin_ns, true)),
     column("end_ns", |_, s| shown(&s.end_ns, true)),
@@ -41,6 +41,7 @@ const COLUMNS: [Column; 22] = [
     column("created", |_, s| flag(s, s.kind == SpanKind::Open, CREATED)),
     column("earlier", |_, s| flag(s, true, EARLIER)),
     column("unfinished", |_, s| flag(s, true, UNFINISHED)),
+    column("untimed", |_, s| flag(s, true, UNTIMED)),
 ];
 
 /// Formats a field, if the kind of span has it.
@@ -144,13 +145,13 @@ mod tests {
             lines[0],
             "kind,begin_ns,end_ns,dev,pid,tgid,task,inode,bytes,result,tid,done_tid,flush_begin_ns,\
              flush_end_ns,locked_ns,flushing_ns,logging_ns,within,directory,created,\
-             earlier,unfinished"
+             earlier,unfinished,untimed"
         );
         assert_eq!(
             lines[1],
-            "fsync,10,90,0:0,7,6,\"a \"\"b\"\", c\",12,,-5,5,3,20,30,,,,,1,,0,0"
+            "fsync,10,90,0:0,7,6,\"a \"\"b\"\", c\",12,,-5,5,3,20,30,,,,,1,,0,0,0"
         );
-        assert_eq!(lines[2], "commit,40,80,0:0,,,,,,,5,,,,41,42,43,,,,0,1");
+        assert_eq!(lines[2], "commit,40,80,0:0,,,,,,,5,,,,41,42,43,,,,0,1,0");
         let fields = |line: &str| line.matches(',').count();
         assert_eq!(fields(lines[2]), fields(lines[0]));
     }

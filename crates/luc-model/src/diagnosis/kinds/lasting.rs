@@ -75,6 +75,7 @@ fn verdict(case: &Case<'_>) -> Verdict {
     );
     let verdict = Verdict {
         kind: VerdictKind::LastingSyncs,
+        process: None,
         cost_share: Estimate::exact(share(total_ns, all_ns)),
         evidence: Vec::new(),
     };

@@ -13,7 +13,7 @@ mod write_delays;
 use super::account::Account;
 use super::evidence::{Case, Verdict, VerdictKind};
 use super::facts::Facts;
-use super::{Diagnosis, unseen, words};
+use super::{Diagnosis, words};
 use luc_trace::Unseen;
 
 /// Syncs that spend this share of their time on data, or on the disk, are bound by it.
@@ -117,6 +117,6 @@ impl Verdict {
             return answer(self, unseen);
         }
         let cost = words::share(self.cost_share.value);
-        format!("{}: {cost} of {}", row.what, unseen::operations(unseen))
+        format!("{}: {cost} of {}", row.what, self.whole(unseen))
     }
 }

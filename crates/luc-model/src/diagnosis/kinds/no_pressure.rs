@@ -78,7 +78,8 @@ fn answer(verdict: &Verdict, unseen: &Unseen) -> String {
 }
 
 fn holds(case: &Case<'_>) -> bool {
-    if lasting::holds(case) {
+    let untimed_per_s = case.account().per_s(case.untimed.count as f64);
+    if lasting::holds(case) || untimed_per_s >= RARE_SYNCS_PER_S {
         return false;
     }
     let (account, table) = (case.account(), &case.slices.whole.table);

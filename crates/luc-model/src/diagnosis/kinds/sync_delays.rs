@@ -4,7 +4,7 @@ use super::device::shorter_commits;
 use super::{Kind, Standing};
 use crate::diagnosis::evidence::{Case, Verdict, VerdictKind};
 use crate::diagnosis::facts::Facts;
-use crate::diagnosis::{Diagnosis, unseen, words};
+use crate::diagnosis::{Diagnosis, words};
 use luc_trace::{Sight, Unseen};
 
 pub(super) const KIND: Kind = Kind {
@@ -30,7 +30,7 @@ fn answer(verdict: &Verdict, unseen: &Unseen) -> String {
         ("", "")
     };
     let cost = words::share(verdict.cost_share.value);
-    let whole = unseen::operations(unseen);
+    let whole = verdict.whole(unseen);
     format!("{}{or}: {at_most}{cost} of {whole}", KIND.what)
 }
 

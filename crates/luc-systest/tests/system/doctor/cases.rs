@@ -272,6 +272,14 @@ pub const CASES: &[Case] = &[
         "dd if=/dev/zero of=/mnt/0/f bs=64k count=16 conv=fsync; while :; do cat /mnt/0/f > /dev/null; usleep 1000; done",
         "files are read, from the page cache",
     ),
+    case(
+        "6.12",
+        "unclear_dirsync",
+        "1ms:8",
+        Answer::Unclear,
+        "mount -o remount,dirsync /mnt/0; while :; do mkdir /mnt/0/d; rmdir /mnt/0/d; done",
+        "each change of a directory waits for a commit, and no task calls sync: the waits can be counted, their time cannot",
+    ),
     Case {
         remedy: "kernel log",
         ..case(

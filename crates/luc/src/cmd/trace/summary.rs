@@ -102,6 +102,7 @@ fn print(file_system: &FileSystem, unseen: &Unseen, context: &mut Context) -> Re
         table,
         fsync_model,
         lasting,
+        untimed,
         ..
     } = file_system;
     let count = |kind: SpanKind| counts.get(kind.text()).copied().flatten();
@@ -148,6 +149,14 @@ fn print(file_system: &FileSystem, unseen: &Unseen, context: &mut Context) -> Re
     }
     if table.sync.count > 0 {
         print_served(table, unseen, out)?;
+    }
+    if untimed.count > 0 {
+        let waits = counted(untimed.count, "operation waits", "operations wait");
+        let most = &untimed.most_by.name;
+        writeln!(
+            out,
+            "  other waits    {waits} for a commit without a sync, most by {most}; their time is -"
+        )?;
     }
     let flush = if_known("flush_mean_ns", ns(table.flush_mean_ns));
     writeln!(out, "  data flushes   mean {flush}")?;
