@@ -17,6 +17,8 @@ pub struct Kernel {
     pub scheduler: Scheduler,
     /// Step of the scheduler, and of the coarse clock that gives files their times, ns: 1/HZ.
     pub tick_ns: u64,
+    /// The governor schedutil counts tasks that wait for a processor as load (since 6.5).
+    pub schedutil_counts_tasks: bool,
     /// A write fills each of its pages within a handle of its own, although it changes no metadata
     /// there (`ext4_da_write_begin()` up to 5.14): it waits while a commit locks its transaction,
     /// and a commit waits for it.
@@ -32,6 +34,7 @@ pub const KERNELS: [Kernel; 3] = [
         help: "as Debian builds it: EEVDF, HZ=250",
         scheduler: Scheduler::Eevdf,
         tick_ns: 4_000_000,
+        schedutil_counts_tasks: true,
         write_handles: false,
         unwritten: true,
     },
@@ -40,6 +43,7 @@ pub const KERNELS: [Kernel; 3] = [
         help: "as Debian builds it: CFS, HZ=250; the costs are those of 6.12",
         scheduler: Scheduler::Cfs,
         tick_ns: 4_000_000,
+        schedutil_counts_tasks: false,
         write_handles: false,
         unwritten: true,
     },
@@ -49,6 +53,7 @@ pub const KERNELS: [Kernel; 3] = [
                commits wait for new data; the costs are those of 6.12",
         scheduler: Scheduler::Cfs,
         tick_ns: 1_000_000,
+        schedutil_counts_tasks: false,
         write_handles: true,
         unwritten: false,
     },

@@ -1,11 +1,15 @@
 //! Governors: the kernel's rules that choose the processors' clock from their load.
 //!
 //! `schedutil` (`kernel/sched/cpufreq_schedutil.c` of 6.12) follows the scheduler's averages: a
-//! quarter more than a processor's share of busy time. That share is an average with a half-life
-//! of 32 ms, in which time at a lower clock counts less. A task that wakes from `io_schedule()`
-//! raises the share to an eighth, and doubles it at each further such wake-up within a tick. Waits
-//! for a shadowed buffer, for the log's writes and for data are of this kind; the wait of an fsync
-//! for its commit is not, so that tasks in fsync get no boost.
+//! quarter more than a processor's share of busy time, or than the number of tasks on it, if that
+//! is more. It counts tasks since 6.5 (kernel commit 7d0583cf9ec7): many tasks that wake together
+//! raise the clock, however little each of them does. The averages have a half-life of 32 ms on a
+//! clock that passes slower while a slow processor works, and catches up when it idles (5.1, kernel
+//! commit 23127296889f). A task that wakes from `io_schedule()` raises the share to an eighth, and
+//! doubles it at each further such wake-up within a tick. Waits for a shadowed buffer, for the
+//! log's writes and for data are of this kind; the wait of an fsync for its commit is not, so that
+//! tasks in fsync get no boost. The governor looks at a processor after such a wake-up, when a task
+//! comes from another processor, and otherwise once in a period of the averages, 1024 us.
 //!
 //! `ondemand` (`drivers/cpufreq/cpufreq_ondemand.c`) samples every 10 ms: the highest clock above a
 //! load of 95%, else a clock in proportion to the load. On Intel's processors it counts idle time
@@ -17,14 +21,20 @@
 //! abstract gives neither period nor threshold; they are those of `ondemand` here.
 //!
 //! Simplifications: a task takes no share with it to another processor, the scheduler's estimate of
-//! a task that sleeps (`util_est`) is left out, and a change of the clock takes no time.
+//! a task that sleeps (`util_est`) is left out, a processor with a clock of its own keeps it no
+//! longer because it was busy (`sugov_hold_freq()`), and a change of the clock takes no time.
 
 use std::ops::Range;
 
+use crate::kernel::Kernel;
 use crate::named::{self, NotSimulated};
 
-/// Half-life of the scheduler's averages, ns.
-const HALF_LIFE_NS: f64 = 32e6;
+/// Half-life of the scheduler's averages, ns; those of an idle processor are at most this old.
+const HALF_LIFE_NS: u64 = 32_000_000;
+/// Period of the averages, ns: 1024 times 1024.
+const PERIOD_NS: f64 = 1_048_576.0;
+/// From this share on a processor counts as always busy.
+const SHARE_FULL: f64 = 0.98;
 /// The headroom that schedutil leaves.
 const HEADROOM: f64 = 1.25;
 /// The first boost of a task that waited for the disk.
@@ -108,6 +118,17 @@ pub(super) enum Use {
     Idle,
 }
 
+/// What makes a governor look at a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// A task that waited for the disk became ready.
+    WakeFromIo,
+    /// A task came from another processor.
+    Arrival,
+    /// A tick came, or a task became ready or went to sleep.
+    Other,
+}
+
 /// The state of a governor.
 #[derive(Debug)]
 pub(super) struct Governed {
@@ -115,6 +136,7 @@ pub(super) struct Governed {
     clocks_mips: Vec<f64>,
     is_per_processor: bool,
     tick_ns: u64,
+    counts_tasks: bool,
     loads: Vec<Load>,
     disk_busy_ns: u64,
     sampled_ns: u64,
@@ -126,9 +148,16 @@ struct Load {
     mips: f64,
     changed_ns: u64,
     is: Use,
+    /// Tasks that are ready or running.
+    tasks: u32,
     noted_ns: u64,
-    /// The scheduler's average of busy time, weighed by the clock: 0 to 1.
+    /// The scheduler's averages of busy time, 0 to 1, and of the number of tasks.
     share: f64,
+    tasks_average: f64,
+    /// The clock of the averages, how far it is behind, and the period last looked at.
+    averages_ns: f64,
+    behind_ns: f64,
+    period: f64,
     /// Busy time since the last sample, waits for the disk included, ns.
     loaded_ns: u64,
     boost: f64,
@@ -137,7 +166,7 @@ struct Load {
 }
 
 impl Governed {
-    pub(super) fn new(scaling: &Scaling, cpus: usize, tick_ns: u64) -> Self {
+    pub(super) fn new(scaling: &Scaling, cpus: usize, kernel: &Kernel) -> Self {
         let clocks_mips = scaling.clocks_mips.clone();
         let lowest = clocks_mips.first().copied().unwrap_or(1.0);
         let highest = clocks_mips.last().copied().unwrap_or(lowest);
@@ -148,8 +177,13 @@ impl Governed {
             },
             changed_ns: 0,
             is: Use::Idle,
+            tasks: 0,
             noted_ns: 0,
             share: 0.0,
+            tasks_average: 0.0,
+            averages_ns: 0.0,
+            behind_ns: 0.0,
+            period: 0.0,
             loaded_ns: 0,
             boost: 0.0,
             is_boost_asked: false,
@@ -159,7 +193,8 @@ impl Governed {
             rule: scaling.governor.rule,
             clocks_mips,
             is_per_processor: scaling.is_per_processor,
-            tick_ns,
+            tick_ns: kernel.tick_ns,
+            counts_tasks: kernel.schedutil_counts_tasks,
             loads: vec![load; cpus],
             disk_busy_ns: 0,
             sampled_ns: 0,
@@ -175,31 +210,40 @@ impl Governed {
         matches!(self.rule, Rule::Ondemand | Rule::DiskUtilization).then_some(SAMPLE_NS)
     }
 
-    /// Notes how a processor is used from now on.
-    pub(super) fn note(&mut self, at: usize, is: Use, now_ns: u64) {
+    /// Notes how a processor is used from now on, and by how many tasks.
+    pub(super) fn note(&mut self, at: usize, is: Use, tasks: u32, now_ns: u64) {
         let highest = self.highest();
-        self.loads[at].pass(now_ns, highest);
-        self.loads[at].is = is;
+        let load = &mut self.loads[at];
+        load.pass(now_ns, highest);
+        if is != Use::Busy && load.share >= SHARE_FULL {
+            load.behind_ns = 0.0;
+        }
+        (load.is, load.tasks) = (is, tasks);
     }
 
-    /// Updates the boost of a processor on which a task becomes ready, `is_from_io` if it waited
-    /// for the disk.
-    pub(super) fn boost(&mut self, at: usize, now_ns: u64, is_from_io: bool) {
-        let tick_ns = self.tick_ns;
-        self.loads[at].boost(now_ns, is_from_io, tick_ns);
-    }
-
-    /// Chooses the speed of the processors that share a clock with this one; `None` to keep it.
-    pub(super) fn choose(&mut self, at: usize, now_ns: u64) -> Option<(Range<usize>, f64)> {
-        let domain = self.domain(at);
-        let first = &self.loads[domain.start];
-        if self.rule != Rule::Schedutil || now_ns < first.changed_ns + CHANGE_NS {
+    /// Looks at a processor. Returns the new speed of those that share a clock with it; `None` to
+    /// keep it.
+    pub(super) fn look(
+        &mut self,
+        at: usize,
+        cause: Cause,
+        now_ns: u64,
+    ) -> Option<(Range<usize>, f64)> {
+        if self.rule != Rule::Schedutil || !self.loads[at].is_due(cause) {
             return None;
         }
         let (highest, tick_ns) = (self.highest(), self.tick_ns);
+        self.loads[at].boost(now_ns, cause == Cause::WakeFromIo, tick_ns);
+        let domain = self.domain(at);
+        if now_ns < self.loads[domain.start].changed_ns + CHANGE_NS {
+            return None;
+        }
         let mut most: f64 = 0.0;
         for load in &mut self.loads[domain] {
-            load.pass(now_ns, highest);
+            if now_ns >= load.noted_ns + HALF_LIFE_NS {
+                load.pass(now_ns, highest);
+            }
+            most = most.max(load.wanted(self.counts_tasks));
             most = most.max(load.boosted(now_ns, tick_ns));
         }
         self.set(at, now_ns, self.at_least(HEADROOM * most * highest))
@@ -239,7 +283,11 @@ impl Governed {
         if self.loads[domain.start].mips.total_cmp(&mips).is_eq() {
             return None;
         }
+        let highest = self.highest();
         for load in &mut self.loads[domain.clone()] {
+            if load.is == Use::Busy {
+                load.pass(now_ns, highest);
+            }
             load.mips = mips;
             load.changed_ns = now_ns;
         }
@@ -282,12 +330,38 @@ impl Load {
     fn pass(&mut self, now_ns: u64, highest_mips: f64) {
         let ns = now_ns.saturating_sub(self.noted_ns);
         self.noted_ns = self.noted_ns.max(now_ns);
-        let kept = (-(ns as f64) / HALF_LIFE_NS).exp2();
-        let busy = if self.is == Use::Busy { 1.0 } else { 0.0 };
-        self.share = self.share * kept + busy * (self.mips / highest_mips) * (1.0 - kept);
         if self.is != Use::Idle {
             self.loaded_ns += ns;
         }
+        let ns = ns as f64;
+        let (busy, passed_ns) = if self.is == Use::Busy {
+            (1.0, ns * self.mips / highest_mips)
+        } else {
+            (0.0, ns + self.behind_ns)
+        };
+        self.behind_ns += ns - passed_ns;
+        self.averages_ns += passed_ns;
+        let kept = (-passed_ns / HALF_LIFE_NS as f64).exp2();
+        self.share = self.share * kept + busy * (1.0 - kept);
+        self.tasks_average = self.tasks_average * kept + f64::from(self.tasks) * (1.0 - kept);
+    }
+
+    /// Tells whether the scheduler calls the governor: without a cause of its own only once in a
+    /// period.
+    fn is_due(&mut self, cause: Cause) -> bool {
+        let period = (self.averages_ns / PERIOD_NS).floor();
+        let is_new = std::mem::replace(&mut self.period, period) < period;
+        is_new || cause != Cause::Other
+    }
+
+    /// The share of the highest speed that the averages ask for.
+    fn wanted(&self, counts_tasks: bool) -> f64 {
+        let tasks = if counts_tasks {
+            self.tasks_average
+        } else {
+            0.0
+        };
+        self.share.max(tasks).min(1.0)
     }
 
     /// `sugov_iowait_boost()`.
@@ -303,14 +377,10 @@ impl Load {
         }
     }
 
-    /// `sugov_iowait_apply()`: the share with its boost, which halves unless it was asked for.
+    /// `sugov_iowait_apply()`: the boost, which halves unless it was asked for.
     fn boosted(&mut self, now_ns: u64, tick_ns: u64) -> f64 {
-        if self.boost == 0.0 {
-            return self.share;
-        }
         if now_ns.saturating_sub(self.boost_noted_ns) > tick_ns {
             (self.boost, self.is_boost_asked) = (0.0, false);
-            return self.share;
         }
         if !std::mem::take(&mut self.is_boost_asked) {
             self.boost /= 2.0;
@@ -318,7 +388,7 @@ impl Load {
                 self.boost = 0.0;
             }
         }
-        self.share.max(self.boost)
+        self.boost
     }
 }
 
@@ -326,16 +396,21 @@ impl Load {
 #[allow(clippy::float_cmp)] // Clocks are chosen, not computed.
 mod tests {
     use super::*;
+    use crate::kernel::{self, KERNELS};
 
     const MS: u64 = 1_000_000;
 
     fn governed(name: &str) -> Governed {
+        governed_by("6.12", name)
+    }
+
+    fn governed_by(kernel: &str, name: &str) -> Governed {
         let scaling = Scaling {
             governor: named(name).unwrap(),
             clocks_mips: vec![1000.0, 2000.0, 4000.0],
             is_per_processor: false,
         };
-        Governed::new(&scaling, 2, 4 * MS)
+        Governed::new(&scaling, 2, kernel::named(kernel).unwrap())
     }
 
     fn mips(chosen: Option<(Range<usize>, f64)>) -> Option<f64> {
@@ -345,20 +420,58 @@ mod tests {
         })
     }
 
+    fn look(it: &mut Governed, cause: Cause, now_ns: u64) -> Option<f64> {
+        let Load { is, tasks, .. } = it.loads[0];
+        it.note(0, is, tasks, now_ns);
+        mips(it.look(0, cause, now_ns))
+    }
+
+    fn tick(it: &mut Governed, now_ns: u64) -> Option<f64> {
+        look(it, Cause::Other, now_ns)
+    }
+
     #[test]
     fn schedutil_follows_busy_time_up_and_down() {
         let mut it = governed("schedutil");
-        it.note(1, Use::Busy, 0);
-        // Busy for a half-life at a quarter of the highest speed: a share of an eighth.
-        assert_eq!(mips(it.choose(0, 32 * MS)), None);
-        assert!((it.loads[1].share - 0.125).abs() < 1e-9);
-        // At a quarter of the speed the share approaches a quarter; it asks for a quarter more.
-        assert_eq!(mips(it.choose(0, 100 * MS)), Some(2000.0));
-        assert_eq!(mips(it.choose(0, 100 * MS + CHANGE_NS - 1)), None);
-        assert_eq!(mips(it.choose(0, 200 * MS)), Some(4000.0));
-        it.note(1, Use::Idle, 400 * MS);
-        assert_eq!(mips(it.choose(0, 450 * MS)), Some(2000.0));
-        assert_eq!(mips(it.choose(0, 900 * MS)), Some(1000.0));
+        it.note(0, Use::Busy, 1, 0);
+        // At a quarter of the highest speed, a quarter of the time counts: a share of 0.16.
+        assert_eq!(tick(&mut it, 32 * MS), None);
+        assert!((it.loads[0].share - (1.0 - 0.5_f64.powf(0.25))).abs() < 1e-9);
+        // The share approaches 1 at any speed; it asks for a quarter more.
+        assert_eq!(tick(&mut it, 128 * MS), Some(4000.0));
+        assert!((it.loads[0].share - 0.5).abs() < 1e-9);
+        assert_eq!(tick(&mut it, 128 * MS + CHANGE_NS - 1), None);
+        // When it idles, the averages catch up with the 96 ms.
+        it.note(0, Use::Idle, 0, 129 * MS);
+        assert_eq!(tick(&mut it, 130 * MS), Some(1000.0));
+    }
+
+    #[test]
+    fn time_before_a_change_of_the_clock_counts_at_the_old_one() {
+        let mut it = governed("schedutil");
+        it.note(0, Use::Busy, 1, 0);
+        it.note(1, Use::Busy, 1, 0);
+        assert_eq!(tick(&mut it, 128 * MS), Some(4000.0));
+        it.note(1, Use::Busy, 1, 128 * MS);
+        assert!((it.loads[1].share - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_processor_that_is_always_busy_has_no_idle_time_to_catch_up_with() {
+        let mut it = governed("schedutil");
+        it.note(0, Use::Busy, 1, 0);
+        it.note(0, Use::Idle, 0, 1000 * MS);
+        assert_eq!(tick(&mut it, 1001 * MS), Some(4000.0));
+    }
+
+    /// Four tasks do in turn what one task does in the test above.
+    #[test]
+    fn schedutil_counts_tasks_that_wait_for_a_processor_since_6_5() {
+        for (kernel, chosen) in [("6.12", Some(4000.0)), ("6.1", None)] {
+            let mut it = governed_by(kernel, "schedutil");
+            it.note(0, Use::Busy, 4, 0);
+            assert_eq!(tick(&mut it, 32 * MS), chosen, "{kernel}");
+        }
     }
 
     #[test]
@@ -366,36 +479,46 @@ mod tests {
         let mut it = governed("schedutil");
         let mut found = Vec::new();
         for wakeup in 1..=4 {
-            let now_ns = wakeup * MS;
-            it.boost(0, now_ns, true);
-            found.extend(mips(it.choose(0, now_ns)));
+            found.extend(look(&mut it, Cause::WakeFromIo, wakeup * MS));
         }
         // 1/8, 1/4, 1/2, 1, each with a quarter more.
         assert_eq!(found, [2000.0, 4000.0]);
         let mut it = governed("schedutil");
         for wakeup in 1..=20 {
-            let now_ns = wakeup * 10 * MS;
-            it.boost(0, now_ns, true);
-            assert_eq!(mips(it.choose(0, now_ns)), None);
+            assert_eq!(look(&mut it, Cause::WakeFromIo, wakeup * 10 * MS), None);
         }
         // Other wake-ups boost nothing.
-        it.boost(0, 1000 * MS, false);
+        assert_eq!(look(&mut it, Cause::Arrival, 1000 * MS), None);
         assert_eq!(it.loads[0].boost, 0.0);
+    }
+
+    /// The journal's thread wakes dozens of tasks that have not waited for the disk.
+    #[test]
+    fn a_boost_outlasts_other_wake_ups_in_the_same_period() {
+        let mut it = governed_by("6.1", "schedutil");
+        assert_eq!(look(&mut it, Cause::WakeFromIo, 10 * MS), None);
+        it.note(0, Use::Busy, 1, 10 * MS);
+        assert_eq!(look(&mut it, Cause::WakeFromIo, 10 * MS), Some(2000.0));
+        for wakeup in 0..64 {
+            assert_eq!(tick(&mut it, 10 * MS + CHANGE_NS + wakeup), None);
+        }
+        // At half the speed the next period begins two periods later at most.
+        assert_eq!(tick(&mut it, 13 * MS), Some(1000.0));
     }
 
     #[test]
     fn ondemand_counts_waits_for_the_disk() {
         let sampled = |is| {
             let mut it = governed("ondemand");
-            it.note(0, is, 0);
-            it.note(0, Use::Idle, 4 * MS);
+            it.note(0, is, 1, 0);
+            it.note(0, Use::Idle, 0, 4 * MS);
             mips(it.sample(10 * MS, 0).pop())
         };
         assert_eq!(sampled(Use::Busy), Some(2000.0));
         assert_eq!(sampled(Use::IdleForIo), Some(2000.0));
         assert_eq!(sampled(Use::Idle), None);
         let mut it = governed("ondemand");
-        it.note(0, Use::Busy, 0);
+        it.note(0, Use::Busy, 1, 0);
         assert_eq!(mips(it.sample(10 * MS, 0).pop()), Some(4000.0));
     }
 
@@ -415,10 +538,11 @@ mod tests {
             clocks_mips: vec![1000.0, 4000.0],
             is_per_processor: true,
         };
-        let mut it = Governed::new(&scaling, 2, 4 * MS);
-        it.note(1, Use::Busy, 0);
-        assert_eq!(it.choose(0, 200 * MS), None);
-        assert_eq!(it.choose(1, 200 * MS), Some((1..2, 4000.0)));
+        let mut it = Governed::new(&scaling, 2, &KERNELS[0]);
+        it.note(1, Use::Busy, 1, 0);
+        it.note(1, Use::Busy, 1, 200 * MS);
+        assert_eq!(it.look(0, Cause::Arrival, 200 * MS), None);
+        assert_eq!(it.look(1, Cause::Other, 200 * MS), Some((1..2, 4000.0)));
     }
 
     #[test]

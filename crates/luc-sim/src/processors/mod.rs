@@ -20,7 +20,7 @@ use luc_power::activity::ProcessorActivity;
 use crate::kernel::Kernel;
 use crate::random;
 use fair::{Either, Entity, Queue as _, slice_ns};
-use governor::{Governed, Scaling, Use};
+use governor::{Cause, Governed, Scaling, Use};
 
 /// The largest sensible [`Machine::past_ns`], microseconds: one second.
 pub const PAST_US_MAX: u64 = 1_000_000;
@@ -90,6 +90,8 @@ struct Cpu {
     activity: ProcessorActivity,
     /// Tasks that wait for the disk and had this processor last.
     io_sleepers: u32,
+    /// Tasks that are ready or running here. Those that leave are still in the queue.
+    tasks: u32,
     queue: Either,
     /// A task has the processor, or it leaves idle for a task.
     is_taken: bool,
@@ -142,7 +144,7 @@ impl Processors {
         let count = machine.mips.len();
         let tick_ns = to_i64(kernel.tick_ns);
         let scaling = machine.scaling.as_ref();
-        let governed = scaling.map(|it| Governed::new(it, count, kernel.tick_ns));
+        let governed = scaling.map(|it| Governed::new(it, count, kernel));
         let chosen = governed.as_ref().map(|it| vec![it.mips(); count]);
         let mips = chosen.unwrap_or_else(|| machine.mips.clone());
         let cpus = mips.iter().map(|mips| Cpu {
@@ -151,6 +153,7 @@ impl Processors {
             idle_since_ns: 0,
             activity: ProcessorActivity::default(),
             io_sleepers: 0,
+            tasks: 0,
             queue: kernel.scheduler.queue(count, tick_ns),
             is_taken: false,
             piece: 0,
@@ -241,7 +244,11 @@ impl Processors {
         } else {
             (0..self.cpus.len()).find(is_idle).unwrap_or(had)
         };
-        self.moves(task, at);
+        let cause = match (is_from_io, self.moves(task, at)) {
+            (true, _) => Cause::WakeFromIo,
+            (false, true) => Cause::Arrival,
+            (false, false) => Cause::Other,
+        };
         if let Some(by) = by {
             let waker = &mut self.cpus[usize::from(by)];
             waker.owed += waking;
@@ -252,16 +259,14 @@ impl Processors {
         }
         self.count(at, now_ns);
         let cpu = &mut self.cpus[at];
+        cpu.tasks += 1;
         cpu.must_switch |= cpu.queue.wake(&mut self.entities, task);
         let was_taken = std::mem::replace(&mut cpu.is_taken, true);
         if !was_taken {
             let ns = now_ns.saturating_sub(cpu.idle_since_ns);
             cpu.activity.was_idle(kips(cpu.mips), ns);
         }
-        if let Some(governed) = &mut self.governed {
-            governed.boost(at, now_ns, is_from_io);
-        }
-        self.govern(at, now_ns);
+        self.govern(at, cause, now_ns);
         if was_taken {
             return None;
         }
@@ -299,7 +304,7 @@ impl Processors {
     fn begin(&mut self, at: usize, now_ns: u64) -> Option<PieceEnd> {
         self.cpus[at].must_switch = false;
         let mut chosen = self.cpus[at].queue.choose(&mut self.entities);
-        if chosen.is_none() && self.take_from_others(at) {
+        if chosen.is_none() && self.take_from_others(at, now_ns) {
             chosen = self.cpus[at].queue.choose(&mut self.entities);
         }
         let cpu = &mut self.cpus[at];
@@ -309,7 +314,7 @@ impl Processors {
             let owed_ns = time_ns(std::mem::take(&mut cpu.owed), cpu.mips);
             cpu.activity.was_busy(kips(cpu.mips), owed_ns);
             cpu.idle_since_ns = now_ns + owed_ns;
-            self.govern(at, now_ns);
+            self.note(at, now_ns);
             return None;
         };
         let task = task as usize;
@@ -320,7 +325,7 @@ impl Processors {
     }
 
     /// Takes a task from the longest queue for a processor without work.
-    fn take_from_others(&mut self, at: usize) -> bool {
+    fn take_from_others(&mut self, at: usize, now_ns: u64) -> bool {
         let others = (0..self.cpus.len()).filter(|other| *other != at);
         let Some(longest) = others.max_by_key(|other| (self.cpus[*other].queue.len(), !other))
         else {
@@ -331,16 +336,21 @@ impl Processors {
         };
         self.moves(task, at);
         self.cpus[at].queue.wake(&mut self.entities, task);
+        self.cpus[longest].tasks -= 1;
+        self.cpus[at].tasks += 1;
+        self.note(longest, now_ns);
+        self.govern(at, Cause::Arrival, now_ns);
         true
     }
 
-    /// Moves a task that is in no queue to this processor.
-    fn moves(&mut self, task: TaskId, to: usize) {
+    /// Moves a task that is in no queue to this processor. True if it comes from another.
+    fn moves(&mut self, task: TaskId, to: usize) -> bool {
         let from = std::mem::replace(&mut self.last_cpu[task as usize], to);
         if from != to {
             let later_ns = self.cpus[to].queue.clock_ns() - self.cpus[from].queue.clock_ns();
             self.entities[task as usize].moves(later_ns);
         }
+        from != to
     }
 
     /// Starts the next piece of the task that has the processor: all of its work, or up to the tick
@@ -386,7 +396,7 @@ impl Processors {
         if self.count(at, now_ns) {
             let cpu = &mut self.cpus[at];
             cpu.must_switch |= cpu.queue.tick(&mut self.entities);
-            self.govern(at, now_ns);
+            self.govern(at, Cause::Other, now_ns);
         }
         let work = &mut self.work[task as usize];
         *work -= self.cpus[at].piece;
@@ -433,6 +443,8 @@ impl Processors {
     pub fn leave(&mut self, cpu: CpuId, now_ns: u64) -> Option<PieceEnd> {
         let at = usize::from(cpu);
         self.cpus[at].queue.sleep(&mut self.entities);
+        self.cpus[at].tasks -= 1;
+        self.govern(at, Cause::Other, now_ns);
         self.begin(at, now_ns)
     }
 
@@ -447,11 +459,11 @@ impl Processors {
         self.leave(cpu, now_ns)
     }
 
-    /// Lets the governor look at a processor: a task became ready, a tick came, or it became idle.
-    fn govern(&mut self, at: usize, now_ns: u64) {
+    /// Lets the governor look at a processor.
+    fn govern(&mut self, at: usize, cause: Cause, now_ns: u64) {
         self.note(at, now_ns);
         let governed = self.governed.as_mut();
-        if let Some((domain, mips)) = governed.and_then(|it| it.choose(at, now_ns)) {
+        if let Some((domain, mips)) = governed.and_then(|it| it.look(at, cause, now_ns)) {
             self.set_clock(domain, mips);
         }
     }
@@ -464,7 +476,7 @@ impl Processors {
                 (false, 0) => Use::Idle,
                 (false, _) => Use::IdleForIo,
             };
-            governed.note(at, is, now_ns);
+            governed.note(at, is, cpu.tasks, now_ns);
         }
     }
 
