@@ -391,7 +391,7 @@ fn mistakes_are_told() {
 /// The arena's blocks are sound beyond their own draws.
 #[test]
 fn the_arena_is_sound_in_a_larger_draw() {
-    for block in ["simulated", "lab", "lab-in-host-time"] {
+    for block in ["simulated", "governed", "lab", "lab-in-host-time"] {
         let part = Part {
             blocks: vec![block.to_owned()],
             ..draw(200)
