@@ -64,6 +64,9 @@ pub fn rounded(value: f64) -> i64 {
 
 /// Lists mount points, separated by commas.
 pub fn paths(paths: &[PathBuf]) -> String {
+    if paths.is_empty() {
+        return "(not mounted here)".into();
+    }
     let shown: Vec<_> = paths
         .iter()
         .map(|path| path.display().to_string())

@@ -35,7 +35,10 @@ pub enum HostError {
     #[error("{path}: LUC is already on; change it with `luc set {path}`, or switch it off first")]
     AlreadyOn { path: String },
     /// LUC is not on.
-    #[error("{path}: LUC is not on for this file system; switch it on with `luc on {path}`")]
+    #[error(
+        "{path}: LUC is not on for this file system; `luc on {path}` switches it on; \
+         `luc status` lists those with LUC on"
+    )]
     NotOn { path: String },
     /// An unknown knob, or a value that is invalid or out of bounds.
     #[error("{why}; {kept}")]

@@ -9,7 +9,7 @@ use crate::error::HostError;
 use crate::mounts::{self, Mount};
 use crate::system::{Located, System, as_text};
 
-/// A mounted ext4 or ext3 file system.
+/// An ext4 or ext3 file system that the kernel serves.
 #[derive(Clone, Debug, Serialize)]
 pub struct Journal {
     /// The kernel's name of the block device, as in `/sys/fs/ext4`.
@@ -20,7 +20,7 @@ pub struct Journal {
     /// `ext4` or `ext3`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Where it is mounted.
+    /// Where it is mounted; empty if only another namespace or an open file holds it.
     pub mount_points: Vec<PathBuf>,
     /// False if the file system has no journal; `None` if the kernel does not say.
     pub has_journal: Option<bool>,
@@ -130,14 +130,50 @@ pub fn thread_of(system: &dyn System, device: Dev) -> Option<u32> {
     thread(system, link.file_name()?.to_str()?)
 }
 
-/// Every mounted ext4 or ext3 file system, in the order of their mounts.
+/// The kernel's names of all file systems that the ext4 driver serves.
+pub fn live(system: &dyn System) -> Vec<String> {
+    let mut names = system.list("/sys/fs/ext4").unwrap_or_default();
+    // Among them is the folder of the driver's features, which is no device.
+    names.retain(|name| system.exists(&format!("/sys/class/block/{name}/dev")));
+    names
+}
+
+/// The file systems that are not mounted here, but in another namespace, or that an open file holds
+/// after a lazy unmount: as a mount without a place.
+fn mounted_elsewhere(system: &dyn System, table: &[Mount]) -> Vec<Mount> {
+    let mount = |name: String| {
+        let device = system.read(&format!("/sys/class/block/{name}/dev")).ok()?;
+        let options = system.read(&format!("/proc/fs/ext4/{name}/options"));
+        let options = options.unwrap_or_default();
+        let options: Vec<&str> = options.lines().collect();
+        Some(Mount {
+            id: 0,
+            device: device.trim().parse().ok()?,
+            root: PathBuf::new(),
+            point: PathBuf::new(),
+            // The driver does not tell which of its types it is.
+            kind: "ext4".into(),
+            source: format!("/dev/{}", name.replace('!', "/")),
+            read_only: options.contains(&"ro"),
+            options: options.join(","),
+        })
+    };
+    let here = |one: &Mount| table.iter().any(|mount| mount.device == one.device);
+    let all = live(system).into_iter().filter_map(mount);
+    all.filter(|one| !here(one)).collect()
+}
+
+/// Every ext4 or ext3 file system that the kernel serves: those mounted here in the order of their
+/// mounts, then those mounted elsewhere.
 ///
 /// # Errors
 /// The mount table cannot be read.
 pub fn journals(system: &dyn System) -> std::io::Result<Vec<Journal>> {
     let table = mounts::mounts(system)?;
+    let elsewhere = mounted_elsewhere(system, &table);
     let mut found: Vec<Journal> = Vec::new();
-    for mount in table.iter().filter(|mount| is_ext(&mount.kind)) {
+    let all = table.iter().chain(&elsewhere);
+    for mount in all.filter(|mount| is_ext(&mount.kind)) {
         if found.iter().all(|journal| journal.device != mount.device) {
             found.push(Journal::of(system, &table, mount));
         }
@@ -157,13 +193,34 @@ fn device_name(system: &dyn System, mount: &Mount) -> String {
     })
 }
 
+/// Finds what a user names: a path, or else a device by its number or the kernel's name of it.
+fn locate(system: &dyn System, path: &Path) -> std::io::Result<Located> {
+    let located = system.locate(path);
+    if !matches!(&located, Err(error) if error.kind() == std::io::ErrorKind::NotFound) {
+        return located;
+    }
+    let Some(text) = path.to_str() else {
+        return located;
+    };
+    if let Ok(device) = text.parse() {
+        return Ok(Located::BlockDevice(device));
+    }
+    let name = text.strip_prefix("/dev/").unwrap_or(text).replace('/', "!");
+    let named = live(system).into_iter().find(|live| *live == name);
+    let device = named.and_then(|name| {
+        let number = system.read(&format!("/sys/class/block/{name}/dev"));
+        number.ok()?.trim().parse().ok()
+    });
+    device.map_or(located, |device| Ok(Located::BlockDevice(device)))
+}
+
 /// The mount to which a user's path or block device refers.
 ///
 /// # Errors
 /// No such path, or nothing is mounted from that device.
 fn find(system: &dyn System, path: &Path) -> Result<(Vec<Mount>, Mount), HostError> {
     let shown = path.display().to_string();
-    let located = system.locate(path).map_err(|error| match error.kind() {
+    let located = locate(system, path).map_err(|error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => HostError::NotPermitted {
             what: format!("access {shown}"),
             fix: "run it as root".into(),
@@ -180,7 +237,15 @@ fn find(system: &dyn System, path: &Path) -> Result<(Vec<Mount>, Mount), HostErr
         },
     })?;
     let table = mounts::mounts(system)?;
-    let Some(mount) = mounts::mount_of(&table, &located).cloned() else {
+    let found = mounts::mount_of(&table, &located).cloned();
+    let found = found.or_else(|| match located {
+        Located::BlockDevice(device) => {
+            let elsewhere = mounted_elsewhere(system, &table);
+            elsewhere.into_iter().find(|one| one.device == device)
+        }
+        Located::Inside { .. } => None,
+    });
+    let Some(mount) = found else {
         return Err(HostError::NotFound {
             path: shown,
             why: match located {

@@ -17,6 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 #[derive(Default)]
 pub struct Mounts {
     table: Vec<Mount>,
+    live: Vec<String>,
     journals: Vec<Journal>,
     threads: Vec<Option<u32>>,
 }
@@ -47,10 +48,12 @@ impl Mounts {
             let names = journals.iter().map(|journal| &journal.name);
             names.map(|name| journal::thread(system, name)).collect()
         };
-        if table != self.table || threads(&self.journals) != self.threads {
+        let live = journal::live(system);
+        let changed = table != self.table || live != self.live;
+        if changed || threads(&self.journals) != self.threads {
             self.journals = journal::journals(system)?;
             self.threads = threads(&self.journals);
-            self.table = table;
+            (self.table, self.live) = (table, live);
         }
         let asks_uuid = |entry: &luc_service::Entry| matches!(entry.names, Names::Uuid(_));
         let uuids = if config.entries.iter().any(asks_uuid) {

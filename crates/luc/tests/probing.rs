@@ -145,6 +145,8 @@ fn modules_that_lack_something() {
     });
     machine.on("no module, no headers", |m| m.remove(&module));
     machine.on("nothing to steer", |m| {
+        m.remove("/sys/fs/ext4");
+        m.put("/sys/fs/ext4/vdd/journal_task", "77\n");
         m.put(
             "/proc/self/mountinfo",
             "20 1 254:48 / /srv/frozen rw - ext4 /dev/vdd ro\n",

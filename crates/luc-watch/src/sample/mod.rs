@@ -48,9 +48,9 @@ pub struct Sampler {
     begin: Instant,
     kernel: String,
     only: Option<Dev>,
-    /// The mount table as last read; while it stays the same, the superblocks
-    /// need no second look.
-    mounts: String,
+    /// The mount table and the live file systems as last read; while they stay the same, the
+    /// superblocks need no second look.
+    mounts: (String, Vec<String>),
     journals: Vec<Journal>,
     tracing: Tracing,
     names: BTreeMap<u32, Process>,
@@ -83,7 +83,7 @@ impl Sampler {
             begin: Instant::now(),
             kernel: kernel::release(system).unwrap_or_default(),
             only,
-            mounts: String::new(),
+            mounts: (String::new(), Vec::new()),
             journals: Vec::new(),
             tracing: Tracing {
                 tracer: Err(TracerError::Elsewhere),
@@ -109,9 +109,10 @@ impl Sampler {
         }
     }
 
-    /// Finds the journals, if the mount table changed.
+    /// Finds the journals, if any was mounted or unmounted.
     fn look(&mut self, system: &dyn System) -> Result<(), WatchError> {
         let mounts = system.read("/proc/self/mountinfo")?;
+        let mounts = (mounts, journal::live(system));
         if mounts == self.mounts {
             return Ok(());
         }

@@ -40,7 +40,7 @@ use luc_watch::examination::{self, Events, Examined, Examiner, Refused};
     \x20 luc doctor --seconds 30 /srv/data\n\
     \x20 luc doctor --from run.luc")]
 pub struct Args {
-    /// A path on the file system, or its block device
+    /// A path on the file system, or its block device, as in /dev/vdb, vdb or 254:16
     #[arg(
         value_name = "PATH|DEVICE",
         value_hint = ValueHint::AnyPath,

@@ -22,8 +22,8 @@ use luc_watch::trial::GuardedFileSystems;
     \x20 luc guard\n\
     \x20 luc guard /srv/data /srv/mail")]
 pub struct Args {
-    /// Paths on the file systems, or their block devices [default: every file system that LUC is on
-    /// for, now or later]
+    /// Paths on the file systems, or their block devices, as in /dev/vdb, vdb or 254:16 [default:
+    /// every file system that LUC is on for, now or later]
     #[arg(value_name = "PATH|DEVICE", value_hint = ValueHint::AnyPath)]
     paths: Vec<PathBuf>,
 }

@@ -17,7 +17,7 @@ use luc_cli::{Context, Failure, Interrupt, Verb};
     \x20 luc off --all\n\
     \x20 luc off --unload")]
 pub struct Args {
-    /// A path on the file system, or its block device
+    /// A path on the file system, or its block device, as in /dev/vdb, vdb or 254:16
     #[arg(value_name = "PATH|DEVICE", value_hint = clap::ValueHint::AnyPath, conflicts_with = "all")]
     path: Option<PathBuf>,
     /// Switch LUC off for every file system
@@ -90,6 +90,7 @@ fn off(context: &mut Context, attached: &Attached, path: Option<&PathBuf>) -> Re
     let place = journal::journals(system)?
         .into_iter()
         .find(|journal| journal.device == attached.device)
+        .filter(|journal| !journal.mount_points.is_empty())
         .map_or_else(
             || device.clone(),
             |journal| units::paths(&journal.mount_points),

@@ -25,7 +25,7 @@ use luc_cli::{Context, Failure, Interrupt, Verb};
     \x20 luc on --policy batching --set delay_limit_us=5000 /srv/data")]
 #[command(after_long_help = help::knob_table())]
 pub struct Args {
-    /// A path on the file system, or its block device
+    /// A path on the file system, or its block device, as in /dev/vdb, vdb or 254:16
     #[arg(value_name = "PATH|DEVICE", value_hint = ValueHint::AnyPath)]
     path: PathBuf,
     /// Policy to use, listed below [default: luc]

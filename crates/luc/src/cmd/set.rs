@@ -21,7 +21,7 @@ use luc_watch::status::knob_json;
     \x20 luc set /srv/data mode observe")]
 #[command(after_long_help = help::knob_table())]
 pub struct Args {
-    /// A path on the file system, or its block device
+    /// A path on the file system, or its block device, as in /dev/vdb, vdb or 254:16
     #[arg(value_name = "PATH|DEVICE", value_hint = clap::ValueHint::AnyPath)]
     path: PathBuf,
     /// Knob to show or change

@@ -30,7 +30,7 @@ use luc_watch::time::wait;
     \x20 luc status --watch=10 /srv/data")]
 #[command(after_long_help = help::counter_table())]
 pub struct Args {
-    /// Show only the file system of this path or block device
+    /// Show only the file system of this path or block device, as in /dev/vdb, vdb or 254:16
     #[arg(value_name = "PATH|DEVICE", value_hint = clap::ValueHint::AnyPath)]
     path: Option<PathBuf>,
     /// Print JSON, with every knob and counter under its own name

@@ -32,7 +32,7 @@ use luc_watch::trial::Ended;
     \x20 luc power /srv/mail --seconds 3600 --tolerance 2% --apply\n\
     \x20 luc power --restore")]
 pub struct Args {
-    /// A path on the file system, or its block device
+    /// A path on the file system, or its block device, as in /dev/vdb, vdb or 254:16
     #[arg(value_name = "PATH|DEVICE", value_hint = ValueHint::AnyPath, required_unless_present = "restore")]
     path: Option<PathBuf>,
     /// Length of the whole search in seconds, 10 to 86400

@@ -29,7 +29,7 @@ use luc_watch::trial::{Ended, HostSubject, Ratio, Shown, Tally, compare_pair, se
     \x20 luc try /srv/data --minutes 30 --policy batching\n\
     \x20 luc try /srv/data --json")]
 pub struct Args {
-    /// A path on the file system, or its block device
+    /// A path on the file system, or its block device, as in /dev/vdb, vdb or 254:16
     #[arg(value_name = "PATH|DEVICE", value_hint = ValueHint::AnyPath)]
     path: PathBuf,
     /// Length of the trial in minutes, 0.05 to 1440
