@@ -18,13 +18,25 @@
 
 struct task_struct {
 	int pid, tgid;
+	unsigned int flags;
 	struct task_struct *group_leader;
 	char comm[16];
+	void *worker_private;
+};
+
+struct kthread {
+	void *data;
+};
+
+struct sb_writers {
+	int frozen;
 };
 
 struct super_block {
 	__u32 s_dev;
+	unsigned long s_magic;
 	void *s_fs_info;
+	struct sb_writers s_writers;
 };
 
 struct inode {
@@ -68,15 +80,19 @@ struct transaction_s {
 };
 
 struct journal_s {
+	unsigned long j_flags;
+	int j_errno;
 	struct block_device *j_fs_dev;
 	struct transaction_s *j_running_transaction;
 	struct transaction_s *j_committing_transaction;
 	unsigned int j_commit_sequence;
 	struct wait_queue_head j_wait_transaction_locked;
+	void *j_private;
 };
 
 struct ext4_sb_info {
 	struct journal_s *s_journal;
+	unsigned long s_ext4_flags;
 };
 
 struct ext4_inode_info {
@@ -90,6 +106,15 @@ struct pt_regs {
 	unsigned long di, si, dx, cx, r8, ax, sp, ip, bp;
 };
 
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
 #pragma clang attribute pop
 
 enum jbd_state_bits { BH_Shadow = 24 };
@@ -98,5 +123,7 @@ enum jbd_state_bits { BH_Shadow = 24 };
 #define S_IFDIR 0040000
 #define O_CREAT 00000100
 #define MAX_ERRNO 4095
+#define PF_KTHREAD 0x00200000
+#define EXT4_SUPER_MAGIC 0xef53
 
 #endif

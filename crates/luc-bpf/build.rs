@@ -20,31 +20,38 @@ fn main() -> Result<()> {
         other => return Err(format!("the tracer does not support {other} processors").into()),
     };
     let clang = env::var("LUC_CLANG").unwrap_or_else(|_| "clang".to_owned());
-    let object = PathBuf::from(env::var("OUT_DIR")?).join("luc.bpf.o");
+    let includes = host_includes(&clang)?;
+    for source in ["luc.bpf.c", "health.bpf.c"] {
+        compile(&clang, arch, &root.join("bpf").join(source), &includes)?;
+    }
+    luc_cc::link_what_libelf_needs();
+    Ok(())
+}
+
+/// Compiles one file of programs.
+fn compile(clang: &str, arch: &str, source: &Path, includes: &[String]) -> Result<()> {
+    let name = source.with_extension("o");
+    let name = name.file_name().ok_or("the source has no name")?;
+    let object = PathBuf::from(env::var("OUT_DIR")?).join(name);
     let libbpf = env::var("DEP_BPF_INCLUDE")?;
-    let mut command = Command::new(&clang);
+    let mut command = Command::new(clang);
     command
         .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3"])
         .args(["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
         .arg(format!("-D__TARGET_ARCH_{arch}"))
         .args(["-I", &libbpf]);
     // The kernel's headers lie where clang finds them for programs of this machine.
-    for dir in host_includes(&clang)? {
+    for dir in includes {
         command.arg("-idirafter").arg(dir);
     }
-    command
-        .arg("-c")
-        .arg(root.join("bpf/luc.bpf.c"))
-        .arg("-o")
-        .arg(&object);
+    command.arg("-c").arg(source).arg("-o").arg(&object);
     let status = command
         .status()
         .map_err(|error| format!("{clang}: {error}; the tracer needs clang: apt install clang"))?;
     if !status.success() {
-        return Err(format!("{clang} could not compile bpf/luc.bpf.c: {status}").into());
+        return Err(format!("{clang} could not compile {}: {status}", source.display()).into());
     }
-    strip(&clang, &object);
-    luc_cc::link_what_libelf_needs();
+    strip(clang, &object);
     Ok(())
 }
 

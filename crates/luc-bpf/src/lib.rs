@@ -7,11 +7,14 @@
 //! to stay on ([`Detail`]). Losses are counted: spans without room in the ring, and events that the
 //! kernel skipped because the processor was already running their program.
 //!
+//! [`JournalLister`] lists the states of journals without watching anything.
+//!
 //! When a [`Tracer`] is dropped or its process is killed, nothing of it stays in the kernel.
 
 mod counts;
 mod error;
 mod going_on;
+mod health;
 mod hooks;
 mod host;
 mod load;
@@ -26,6 +29,7 @@ mod tracer;
 pub use counts::{Counts, Histogram, ProcessCounts};
 pub use error::TracerError;
 pub use going_on::{EARLIER_MAX, EarlierSync, GoingOn};
+pub use health::{JournalLister, JournalState};
 pub use hooks::{HOOKS, Hook, Means, Wait};
 pub use host::{Offer, offer};
 pub use settings::{Detail, Settings};

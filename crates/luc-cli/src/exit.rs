@@ -76,6 +76,8 @@ codes! {
         "the kernel's ftrace has failed: only a reboot removes LUC's hooks, or allows new ones",
     OtherHelps = 34 ["doctor"] "something costs time, and something other than LUC would help",
     DeviceBound = 35 ["doctor"] "something costs time, and only a faster device would help",
+    Unsound = 36 ["doctor" "on" "status" "try" "power" "guard"]
+        "the file system takes no writes: its journal is aborted, or it is shut down or frozen",
     Interrupted = 130 any "interrupted by Ctrl-C or SIGTERM",
 }
 
@@ -167,6 +169,7 @@ impl Failure {
                 HostError::NotFound { .. } => Code::NotFound,
                 HostError::NotJournaled { .. } => Code::NotJournaled,
                 HostError::ReadOnly { .. } => Code::ReadOnly,
+                HostError::Unsound { .. } => Code::Unsound,
                 HostError::AlreadyOn { .. } => Code::AlreadyOn,
                 HostError::NotOn { .. } => Code::NotOn,
                 HostError::KnobRefused { .. } => Code::KnobRefused,

@@ -4,6 +4,8 @@ use std::io;
 
 use luc_control::KnobError;
 
+use crate::fault::Fault;
+
 /// A failure on this machine. Its text is one line: what failed, on
 /// what, why, and what to do about it.
 ///
@@ -31,6 +33,9 @@ pub enum HostError {
     /// The file system is mounted read-only.
     #[error("{path}: mounted read-only, so its journal never commits; remount it read-write first")]
     ReadOnly { path: String },
+    /// The file system takes no writes: an error, a forced shutdown or a freeze.
+    #[error("{path}: {fault}")]
+    Unsound { path: String, fault: Fault },
     /// LUC is on already.
     #[error("{path}: LUC is already on; change it with `luc set {path}`, or switch it off first")]
     AlreadyOn { path: String },

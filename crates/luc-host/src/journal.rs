@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::error::HostError;
 use crate::mounts::{self, Mount};
+use crate::superblock::Superblock;
 use crate::system::{Located, System, as_text};
 
 /// An ext4 or ext3 file system that the kernel serves.
@@ -42,6 +43,9 @@ pub struct Journal {
     /// Mount options of the file system, separated by commas.
     #[serde(skip)]
     pub options: String,
+    /// Where the journal begins on the device, in bytes, if the superblock could be read.
+    #[serde(skip)]
+    pub(crate) begins_at: Option<u64>,
 }
 
 /// The ext4 driver serves all three; ext2 has no journal, and shows that in the same way.
@@ -66,6 +70,9 @@ impl Journal {
             block_bytes: superblock
                 .as_ref()
                 .and_then(|superblock| superblock.block_bytes),
+            begins_at: superblock
+                .as_ref()
+                .and_then(|superblock| superblock.journal_at),
             fast_commit: superblock.map(|superblock| superblock.fast_commit),
             device_bytes: device_bytes(system, &name),
             node: node(system, &name),
@@ -266,12 +273,15 @@ pub fn device_of(system: &dyn System, path: &Path) -> Result<Dev, HostError> {
     Ok(find(system, path)?.1.device)
 }
 
-/// Like [`find`], but only for a file system of the ext4 driver, with or without a journal.
-fn find_ext(system: &dyn System, path: &Path) -> Result<(Vec<Mount>, Mount), HostError> {
-    let found = find(system, path)?;
-    let kind = &found.1.kind;
+/// The file system of the ext4 driver, with or without a journal, to which a user refers.
+///
+/// # Errors
+/// No such path, nothing is mounted from that device, or it holds another kind of file system.
+pub fn at(system: &dyn System, path: &Path) -> Result<Journal, HostError> {
+    let (table, mount) = find(system, path)?;
+    let kind = &mount.kind;
     if is_ext(kind) {
-        return Ok(found);
+        return Ok(Journal::of(system, &table, &mount));
     }
     Err(HostError::NotJournaled {
         path: path.display().to_string(),
@@ -290,7 +300,7 @@ pub fn devs(paths: &[PathBuf], system: &dyn System) -> Result<Vec<Dev>, HostErro
         devices.extend(journals.into_iter().map(|journal| journal.device));
     }
     for path in paths {
-        let device = find_ext(system, path)?.1.device;
+        let device = at(system, path)?.device;
         if !devices.contains(&device) {
             devices.push(device);
         }
@@ -302,123 +312,4 @@ pub fn devs(paths: &[PathBuf], system: &dyn System) -> Result<Vec<Dev>, HostErro
         });
     }
     Ok(devices)
-}
-
-/// The journal to which a path or block device refers, checked to be one that LUC can steer.
-///
-/// # Errors
-/// No such path, not ext4 or ext3, no journal, or read-only.
-pub fn steerable(system: &dyn System, path: &Path) -> Result<Journal, HostError> {
-    let (table, mount) = find_ext(system, path)?;
-    let shown = path.display().to_string();
-    let journal = Journal::of(system, &table, &mount);
-    if journal.has_journal == Some(false) {
-        return Err(HostError::NotJournaled {
-            path: shown,
-            why: format!("the {} file system has no journal", mount.kind),
-        });
-    }
-    if journal.read_only {
-        return Err(HostError::ReadOnly { path: shown });
-    }
-    Ok(journal)
-}
-
-/// Every journal that LUC could steer.
-///
-/// # Errors
-/// If there is none.
-pub fn all_steerable(system: &dyn System) -> Result<Vec<Journal>, HostError> {
-    let mut journals = journals(system)?;
-    journals.retain(|journal| journal.obstacle().is_none());
-    if journals.is_empty() {
-        return Err(HostError::NotJournaled {
-            path: "anything".into(),
-            why: "no ext4 file system with a journal is mounted read-write".into(),
-        });
-    }
-    Ok(journals)
-}
-
-/// The fields of the ext4 superblock about the journal.
-#[derive(Debug, PartialEq, Eq)]
-struct Superblock {
-    has_journal: bool,
-    fast_commit: bool,
-    journal_bytes: Option<u64>,
-    block_bytes: Option<u64>,
-}
-
-impl Superblock {
-    const OFFSET: u64 = 1024;
-    const LENGTH: usize = 1024;
-    const MAGIC: u32 = 0xef53;
-    /// Byte offsets of little-endian fields.
-    const AT_BLOCK_SIZE: usize = 0x18;
-    const AT_MAGIC: usize = 0x38;
-    const AT_COMPAT: usize = 0x5c;
-    const AT_BACKUP_KIND: usize = 0xfd;
-    /// `s_jnl_blocks`: 15 words of block map, then the size, high word first.
-    const AT_SIZE_HIGH: usize = 0x10c + 15 * 4;
-    const AT_SIZE_LOW: usize = 0x10c + 16 * 4;
-    const COMPAT_HAS_JOURNAL: u32 = 0x4;
-    const COMPAT_FAST_COMMIT: u32 = 0x400;
-
-    fn read(system: &dyn System, name: &str) -> Option<Self> {
-        let node = format!("/dev/{}", name.replace('!', "/"));
-        let bytes = system.read_at(&node, Self::OFFSET, Self::LENGTH).ok()?;
-        Self::parse(&bytes)
-    }
-
-    fn parse(bytes: &[u8]) -> Option<Self> {
-        let word = |at: usize| -> Option<u32> {
-            let field = bytes.get(at..at + 4)?;
-            Some(u32::from_le_bytes(field.try_into().ok()?))
-        };
-        if word(Self::AT_MAGIC)? & 0xffff != Self::MAGIC {
-            return None;
-        }
-        let compat = word(Self::AT_COMPAT)?;
-        let size = u64::from(word(Self::AT_SIZE_HIGH)?) << 32 | u64::from(word(Self::AT_SIZE_LOW)?);
-        // The copy of the journal's inode is valid only with this mark.
-        let has_size = bytes.get(Self::AT_BACKUP_KIND) == Some(&1) && size > 0;
-        Some(Superblock {
-            has_journal: compat & Self::COMPAT_HAS_JOURNAL != 0,
-            fast_commit: compat & Self::COMPAT_FAST_COMMIT != 0,
-            journal_bytes: has_size.then_some(size),
-            // As a power of two times 1 KiB; 64 KiB is the largest that ext4 takes.
-            block_bytes: word(Self::AT_BLOCK_SIZE)
-                .filter(|power| *power <= 6)
-                .map(|power| 1024 << power),
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_superblock_tells_of_its_journal() {
-        let mut block = vec![0_u8; Superblock::LENGTH];
-        assert_eq!(Superblock::parse(&block), None, "no magic");
-        block[0x38] = 0x53;
-        block[0x39] = 0xef;
-        block[0x5c] = 0x04;
-        block[0xfd] = 1;
-        block[0x10c + 64..0x10c + 68].copy_from_slice(&(64_u32 << 20).to_le_bytes());
-        let plain = Superblock::parse(&block).expect("magic is there");
-        assert!(plain.has_journal && !plain.fast_commit);
-        assert_eq!(plain.journal_bytes, Some(64 << 20));
-        assert_eq!(plain.block_bytes, Some(1024));
-        block[0x18] = 2;
-        let larger = Superblock::parse(&block).expect("magic");
-        assert_eq!(larger.block_bytes, Some(4096));
-        block[0x18] = 7;
-        let broken = Superblock::parse(&block).expect("magic");
-        assert_eq!(broken.block_bytes, None);
-        block[0x5d] = 0x04;
-        assert!(Superblock::parse(&block).expect("magic").fast_commit);
-        assert_eq!(Superblock::parse(&block[..80]), None, "cut off");
-    }
 }

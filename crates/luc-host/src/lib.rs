@@ -1,8 +1,9 @@
 //! All access to this machine.
 //!
 //! [`System`] is the machine, or a tree of files that looks like one. The other modules query it:
-//! [`mounts`] and [`journal`] its file systems, [`kernel`] the running kernel, [`sysfs`] and
-//! [`module`] LUC's kernel module, [`process`] the names of processes, [`tracefs`] the kernel's
+//! [`mounts`] and [`journal`] its file systems, [`health`] whether they take writes,
+//! [`steerable`] those that LUC can steer, [`kernel`] the running kernel, [`sysfs`] and [`module`]
+//! LUC's kernel module, [`process`] the names of processes, [`tracefs`] the kernel's
 //! tracing, [`rotation`] whether a disk rotates, [`cpufreq`] the processors' clock. [`settings`]
 //! puts back what is changed for a while. [`preconditions`] and [`watching`] tell what the machine
 //! lacks.
@@ -13,7 +14,9 @@
 pub mod check;
 pub mod cpufreq;
 mod error;
+mod fault;
 pub mod going_on;
+pub mod health;
 pub mod io_limits;
 pub mod journal;
 pub mod kernel;
@@ -25,6 +28,8 @@ pub mod process;
 pub mod rotation;
 pub mod settings;
 pub mod stack;
+pub mod steerable;
+mod superblock;
 pub mod sysfs;
 mod system;
 pub mod tracefs;
@@ -44,4 +49,5 @@ fn tree<B: AsRef<[u8]>>(files: &[(&str, B)]) -> (tempfile::TempDir, Machine) {
 }
 
 pub use error::HostError;
+pub use fault::{FAULTS, Fault};
 pub use system::{Located, Machine, System, as_text, plain};

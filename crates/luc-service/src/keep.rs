@@ -118,7 +118,7 @@ impl Memory {
         self.mounts_of_ours(seen).map(|mounted| mounted.device)
     }
 
-    /// The devices of [`Memory::ours`] that are to be guarded.
+    /// The devices of [`Memory::ours`] that are to be guarded, if LUC can do something there.
     pub fn guarded<'a>(
         &'a self,
         config: &'a Config,
@@ -129,6 +129,7 @@ impl Memory {
             entries.any(|entry| entry.guard && is_named(entry, mounted))
         };
         let guarded = self.mounts_of_ours(seen).filter(is_guarded);
+        let guarded = guarded.filter(|mounted| mounted.obstacle.is_none());
         guarded.map(|mounted| mounted.device)
     }
 
@@ -185,7 +186,11 @@ fn wanted(
 ) {
     let name = entry.names.to_string();
     if let Some(obstacle) = &mounted.obstacle {
-        memory.say(format!("{name}: {obstacle}; LUC stays off there"), actions);
+        let state = match attached {
+            Some(_) => "LUC can do nothing there until that ends",
+            None => "LUC stays off there",
+        };
+        memory.say(format!("{name}: {obstacle}; {state}"), actions);
         return;
     }
     let standing = memory.of(mounted).cloned();
@@ -459,6 +464,27 @@ mod tests {
         lives(&config, &mut memory, &[(seen(Some(mail(30)), None), "")]);
         memory.reread();
         lives(&config, &mut memory, &[(seen(Some(mail(30)), None), "on")]);
+    }
+
+    #[test]
+    fn a_fault_of_ours_is_said_once_and_stops_the_guard() {
+        let config = config(MAIL);
+        let mut memory = Memory::default();
+        let (sound, on) = (seen(Some(mail(30)), None), on(5000, 1));
+        lives(&config, &mut memory, &[(sound, "on")]);
+        let frozen = Mounted {
+            obstacle: Some("frozen".into()),
+            ..mail(30)
+        };
+        let frozen = seen(Some(frozen), Some(on.clone()));
+        let thawed = seen(Some(mail(30)), Some(on));
+        let said = next(&config, &frozen, &mut memory);
+        let line = "/srv/mail: frozen; LUC can do nothing there until that ends";
+        assert_eq!(said, [Action::Say(line.into())]);
+        lives(&config, &mut memory, &[(frozen.clone(), "")]);
+        assert_eq!(memory.guarded(&config, &frozen).count(), 0);
+        lives(&config, &mut memory, &[(thawed.clone(), "")]);
+        assert_eq!(memory.guarded(&config, &thawed).count(), 1);
     }
 
     proptest! {

@@ -29,7 +29,7 @@ const END: &str = "end of checks";
 const MARK: &str = "luc test cell ";
 
 /// Kernel log lines of a disk that refuses to write.
-const NULL_BLK_FAILS: &[&str] = &[
+pub const NULL_BLK_FAILS: &[&str] = &[
     "I/O error, dev nullb0",
     "Buffer I/O error on dev",
     "EXT4-fs error (device nullb0)",

@@ -6,6 +6,7 @@ use std::os::fd::AsFd as _;
 use std::time::Duration;
 
 use luc_control::{Dev, knobs};
+use luc_host::health::HealthCheck;
 use luc_host::journal::{self, Journal};
 use luc_host::mounts::{self, Mount};
 use luc_host::{System, sysfs};
@@ -14,8 +15,8 @@ use luc_service::{Attached, Config, Mounted, Names, Seen};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// The mounts as last read, kept until they change: a look every other second reads no superblock.
-#[derive(Default)]
 pub struct Mounts {
+    health: HealthCheck,
     table: Vec<Mount>,
     live: Vec<String>,
     journals: Vec<Journal>,
@@ -23,10 +24,27 @@ pub struct Mounts {
 }
 
 impl Mounts {
+    pub fn new(system: &dyn System) -> Self {
+        Self {
+            health: HealthCheck::new(system),
+            table: Vec::new(),
+            live: Vec::new(),
+            journals: Vec::new(),
+            threads: Vec::new(),
+        }
+    }
+
     /// The mounted file systems that the configuration could name, and those with LUC on.
     pub fn seen(&mut self, system: &dyn System, config: &Config) -> io::Result<Seen> {
+        let mut mounted = self.mounted(system, config)?;
+        let healths = self.health.of(system, &self.journals);
+        for (one, health) in mounted.iter_mut().zip(healths) {
+            if let Some(fault) = health.fault() {
+                one.obstacle = Some(fault.short().into());
+            }
+        }
         Ok(Seen {
-            mounted: self.mounted(system, config)?,
+            mounted,
             attached: attached(system)?,
         })
     }

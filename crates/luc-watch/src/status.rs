@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use luc_control::{Knob, KnobKind, POLICY, knobs};
+use luc_host::health::Health;
 use luc_host::journal::Journal;
 use luc_host::sysfs::{self, Attached};
 use luc_host::{HostError, System, stack};
@@ -18,6 +19,8 @@ pub struct AttachedStatus {
     pub name: String,
     pub device: String,
     pub mount_points: Vec<PathBuf>,
+    /// Whether the file system takes writes; null if unknown.
+    pub health: Health,
     pub knobs: BTreeMap<&'static str, Value>,
     pub counters: BTreeMap<&'static str, i64>,
     #[serde(rename = "derived")]
@@ -62,7 +65,7 @@ impl AttachedStatus {
         system: &dyn System,
         attached: &Attached,
         all: &[Attached],
-        journal: Option<&Journal>,
+        journal: Option<(&Journal, Health)>,
     ) -> Result<Self, HostError> {
         let mut shown = BTreeMap::new();
         for knob in knobs() {
@@ -71,10 +74,13 @@ impl AttachedStatus {
         }
         shown.insert(POLICY, sysfs::policy(system, attached).into());
         let counters = sysfs::counter_values(system, attached);
+        let health = journal.map(|(_, health)| health).unwrap_or_default();
+        let journal = journal.map(|(journal, _)| journal);
         Ok(Self {
             name: attached.name.clone(),
             device: attached.device.to_string(),
             mount_points: journal.map_or_else(Vec::new, |one| one.mount_points.clone()),
+            health,
             knobs: shown,
             ratios: Ratios::of(&counters),
             counters,

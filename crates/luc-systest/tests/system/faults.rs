@@ -7,8 +7,8 @@
 
 use libtest_mimic::Trial;
 use luc_systest::{
-    Answer, Job, Outcome, Replacement, Trouble, broken_sources, check, failed, fault_jobs, guest,
-    guest_source, module, program, run_jobs, tests_on_every,
+    Answer, Job, NULL_BLK_FAILS, Outcome, Replacement, Trouble, broken_sources, check, failed,
+    fault_jobs, guest, guest_source, module, program, run_jobs, tests_on_every,
 };
 use luc_vm::{Content, GuestFile};
 
@@ -23,6 +23,7 @@ pub fn tests() -> Vec<Trial> {
 fn jobs() -> Result<Vec<Job>, Trouble> {
     let mut jobs = fault_jobs()?;
     jobs.extend([
+        Job::new("health", &["1ms:8:64M"])?.allow(NULL_BLK_FAILS),
         Job::new("fast", &["1ms:8:64M"])?.mkfs(&["-O", "fast_commit"]),
         Job::new("many", &["1ms:8:32M"; 8])?,
         Job::new("sequence", &["1ms:8:64M"])?,
@@ -35,6 +36,7 @@ fn faults(kernel: &str) -> Outcome {
     let jobs = jobs()?;
     let mut spec = guest(kernel, &jobs)?;
     spec.cpu_mips = 250.0;
+    spec.files.push(program("/t/shutdown", "shutdown.c")?);
     let answer = run_jobs(&spec, &jobs)?;
     keeps_up_with_a_full_journal(&answer)?;
     many_are_independent(&answer)

@@ -241,7 +241,7 @@ fn sentence(note: &str) -> String {
 }
 
 /// This machine's facts about its journals.
-fn facts(journals: &[Journal], system: &dyn System) -> Vec<(Dev, Facts)> {
+pub fn facts(journals: &[Journal], system: &dyn System) -> Vec<(Dev, Facts)> {
     let luc_obstacle = preconditions::obstacle(system);
     let facts = |journal: &Journal| {
         let point = journal.mount_points.first();

@@ -18,6 +18,7 @@ use std::time::Instant;
 
 use luc_bpf::{Attached, Counts, Detail, Means, Settings, Tracer, TracerError};
 use luc_control::Dev;
+use luc_host::health::HealthCheck;
 use luc_host::journal::{self, Journal};
 use luc_host::{System, kernel, process, sysfs, watching};
 use luc_trace::{Process, Unseen, printable};
@@ -52,6 +53,7 @@ pub struct Sampler {
     /// superblocks need no second look.
     mounts: (String, Vec<String>),
     journals: Vec<Journal>,
+    health: HealthCheck,
     tracing: Tracing,
     names: BTreeMap<u32, Process>,
     before: Option<Reading>,
@@ -85,6 +87,7 @@ impl Sampler {
             only,
             mounts: (String::new(), Vec::new()),
             journals: Vec::new(),
+            health: HealthCheck::new(system),
             tracing: Tracing {
                 tracer: Err(TracerError::Elsewhere),
                 generation: 0,
@@ -117,7 +120,10 @@ impl Sampler {
             return Ok(());
         }
         let mut journals = journal::journals(system)?;
-        journals.retain(|one| one.obstacle().is_none());
+        let healths = self.health.of(system, &journals);
+        // An error makes a file system read-only, too.
+        let mut unsound = healths.iter().map(|health| health.fault().is_some());
+        journals.retain(|one| unsound.next() == Some(true) || one.obstacle().is_none());
         journals.retain(|one| self.only.is_none_or(|only| one.device == only));
         self.mounts = mounts;
         self.journals = journals;
@@ -165,13 +171,15 @@ impl Sampler {
             ..Reading::default()
         };
         let attached = sysfs::attached(system).unwrap_or_default();
-        for journal in &self.journals {
+        let healths = self.health.of(system, &self.journals);
+        for (journal, health) in self.journals.iter().zip(healths) {
             let one = attached.iter().find(|one| one.device == journal.device);
             reading.journals.push(JournalReading {
                 device: journal.device,
                 name: printable(&journal.name.replace('!', "/")),
                 kind: journal.kind.clone(),
                 mount_points: journal.mount_points.clone(),
+                health,
                 counts: None,
                 waiting: None,
                 module: one.and_then(|one| ModuleReading::read(system, one)),

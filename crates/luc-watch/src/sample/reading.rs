@@ -7,6 +7,7 @@ use std::time::Duration;
 use luc_bpf::{Counts, GoingOn, ProcessCounts};
 use luc_control::Dev;
 use luc_host::System;
+use luc_host::health::Health;
 use luc_host::sysfs::{self, Attached};
 use luc_trace::{Process, Unseen};
 use serde::Serialize;
@@ -53,6 +54,7 @@ pub struct JournalReading {
     /// `ext4` or `ext3`.
     pub kind: String,
     pub mount_points: Vec<PathBuf>,
+    pub health: Health,
     pub counts: Option<Counts>,
     /// Syncs that were going on; `None` if unknown.
     pub waiting: Option<WaitingSyncs>,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use luc_bpf::{Counts, ProcessCounts};
 use luc_control::{CounterKind, Dev, counters};
 use luc_host::as_text;
+use luc_host::health::Health;
 use luc_trace::{Sight, SpanKind, Unseen};
 use serde::Serialize;
 
@@ -43,6 +44,8 @@ pub struct JournalSample {
     #[serde(rename = "type")]
     pub kind: String,
     pub mount_points: Vec<PathBuf>,
+    /// Whether it takes writes; null if unknown.
+    pub health: Health,
     /// The tracer's counts; `None` if it did not watch for the whole interval.
     pub traced: Option<Traced>,
     /// Syncs that were going on at the end; `None` if unknown.
@@ -220,6 +223,7 @@ fn sample(
         name: now.name.clone(),
         kind: now.kind.clone(),
         mount_points: now.mount_points.clone(),
+        health: now.health,
         traced: counts,
         waiting: now.waiting,
         luc: now

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use luc_bpf::{Counts, ProcessCounts};
 use luc_control::Dev;
+use luc_host::health::Health;
 use luc_trace::Process;
 
 use super::{JournalReading, ModuleReading, ProcessReading, Reading, Snapshot, WaitingSyncs};
@@ -53,6 +54,7 @@ pub fn reading(rounds: u64) -> Reading {
         name: name.into(),
         kind: "ext4".into(),
         mount_points: vec![point.into()],
+        health: Health::Sound,
         counts: Some(counts),
         waiting: Some(WaitingSyncs {
             syncs: 1,

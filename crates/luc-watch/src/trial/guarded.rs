@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use luc_guard::{Change, Event, Keeper, Lengths, Saved, Subject as _, Why};
+use luc_host::health::HealthCheck;
 use luc_host::sysfs::Attached;
-use luc_host::{HostError, System, journal};
+use luc_host::{Fault, HostError, System, journal};
 
 use super::host_subject::HostSubject;
 use super::meter::Measured as _;
@@ -21,6 +22,7 @@ const TURN: Duration = Duration::from_secs(1);
 pub struct GuardedFileSystems<'a> {
     system: &'a dyn System,
     verb: &'static str,
+    health: HealthCheck,
     kept: Vec<GuardedFileSystem<'a>>,
     /// Refused file systems: logged once, and tried again.
     refused: Vec<Attached>,
@@ -43,6 +45,7 @@ impl<'a> GuardedFileSystems<'a> {
         Self {
             system,
             verb,
+            health: HealthCheck::new(system),
             kept: Vec::new(),
             refused: Vec::new(),
         }
@@ -55,8 +58,13 @@ impl<'a> GuardedFileSystems<'a> {
     /// Starts to guard a file system that LUC is on for.
     ///
     /// # Errors
-    /// If another process guards or tries LUC there, or LUC is off by now.
+    /// If another process guards or tries LUC there, LUC is off by now, or the file system takes no
+    /// writes.
     pub fn take(&mut self, attached: Attached) -> Result<String, WatchError> {
+        if let Some(fault) = fault(&self.health, self.system, &attached) {
+            let path = attached.name.replace('!', "/");
+            return Err(HostError::Unsound { path, fault }.into());
+        }
         let (kept, line) = GuardedFileSystem::take(self.system, self.verb, attached)?;
         self.kept.push(kept);
         Ok(line)
@@ -94,12 +102,21 @@ impl<'a> GuardedFileSystems<'a> {
         lines
     }
 
-    /// Takes the steps due on all file systems, and lets go of those that LUC is no longer on for.
+    /// Takes the steps due on all file systems. Lets go of those that LUC is no longer on for, and
+    /// of those that take no writes.
     pub fn tick(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
+        let (health, refused) = (&self.health, &mut self.refused);
         self.kept.retain_mut(|one| {
             if one.due > now() {
                 return true;
+            }
+            let attached = one.subject.attached();
+            if let Some(fault) = fault(health, one.system, attached) {
+                refused.push(attached.clone());
+                lines.push(one.line(&format!("{fault}; not guarded until that ends")));
+                one.stop();
+                return false;
             }
             let events = one.tick();
             match &events {
@@ -124,6 +141,15 @@ impl<'a> GuardedFileSystems<'a> {
         }
         self.kept.clear();
     }
+}
+
+/// Why a file system takes no writes, if that is seen.
+fn fault(health: &HealthCheck, system: &dyn System, attached: &Attached) -> Option<Fault> {
+    let journals = journal::journals(system).ok()?;
+    let journal = journals
+        .iter()
+        .find(|journal| journal.device == attached.device)?;
+    health.fault(system, journal)
 }
 
 impl<'a> GuardedFileSystem<'a> {

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use clap::ValueHint;
 use luc_control::Dev;
-use luc_host::journal;
+use luc_host::health::HealthCheck;
+use luc_host::journal::Journal;
+use luc_host::{Fault, HostError, System, steerable};
 use luc_model::diagnosis::{Account, Diagnosis, Facts, Glimpse, Relief};
 use luc_model::diagnosis::{diagnose, glimpse, render, render_glimpse};
 use serde::ser::Error as _;
@@ -30,6 +32,9 @@ use luc_watch::examination::{self, Events, Examined, Examiner, Refused};
 ///
 /// Without BPF, it reads the counters of LUC's module if LUC is on (`luc on --observe`), and names
 /// what these cannot show.
+///
+/// A file system that takes no writes, because its journal is aborted, or because it is shut down
+/// or frozen, gets that as its verdict, with exit code 36.
 ///
 /// Exits with 26 if LUC would or might help, with 34 if something else would help, with 35 if only
 /// a faster device would help, and with 0 if nothing costs time or LUC already does all it can.
@@ -69,18 +74,20 @@ impl Verb for Args {
             let why = "name a path or a device, or use --all or --from FILE";
             return Err(Failure::usage("doctor", why));
         }
-        let examined = if let Some(file) = &self.from {
+        let (examined, unsound) = if let Some(file) = &self.from {
             let trace = recording(file, context)?;
-            examination::recorded(trace, context.system).map_err(failed("doctor"))?
+            let examined = examination::recorded(trace, context.system);
+            (Some(examined.map_err(failed("doctor"))?), Vec::new())
         } else {
             self.watched(context)?
         };
-        let report = Report::of(examined);
+        let report = Report::of(examined, unsound);
         if self.json {
             context.print_json(&report)?;
         } else {
             report.print(context)?;
         }
+        report.sound()?;
         report.relieved()
     }
 
@@ -90,13 +97,20 @@ impl Verb for Args {
 }
 
 impl Args {
-    /// Watches the file systems asked for.
-    fn watched(&self, context: &mut Context) -> Result<Examined, Failure> {
+    /// Watches the file systems asked for that take writes, and lists the others.
+    fn watched(&self, context: &mut Context) -> Result<(Option<Examined>, Vec<Unsound>), Failure> {
         let system = context.system;
-        let journals = match &self.path {
-            Some(path) => vec![journal::steerable(system, path)?],
-            None => journal::all_steerable(system)?,
+        let (journals, unsound) = match &self.path {
+            Some(path) => (vec![steerable::at(system, path)?], Vec::new()),
+            None => steerable::all(system)?,
         };
+        let mut unsound: Vec<Unsound> = unsound
+            .into_iter()
+            .map(|(journal, fault)| Unsound::of(&journal, fault, system))
+            .collect();
+        if journals.is_empty() {
+            return Ok((None, unsound));
+        }
         let examiner = match Examiner::new(&journals, self.by.chosen(), system) {
             Ok(examiner) => examiner,
             Err(Refused { error, hint }) => {
@@ -117,12 +131,59 @@ impl Args {
         for note in &seen.notes {
             context.note(note)?;
         }
+        // It may have broken or been frozen meanwhile: then its verdict tells nothing.
+        let healths = HealthCheck::new(system).of(system, &journals);
+        for (journal, health) in journals.iter().zip(healths) {
+            let Some(fault) = health.fault() else {
+                let mut of = seen.file_systems.iter_mut();
+                if let Some((_, facts)) = of.find(|(dev, _)| *dev == journal.device) {
+                    facts.health = health.word();
+                }
+                continue;
+            };
+            if let Some(path) = &self.path {
+                let path = path.display().to_string();
+                return Err(HostError::Unsound { path, fault }.into());
+            }
+            seen.file_systems.retain(|(dev, _)| *dev != journal.device);
+            unsound.push(Unsound::of(journal, fault, system));
+        }
         if let Some(path) = &self.path {
             for (_, facts) in &mut seen.file_systems {
                 facts.path = Some(path.display().to_string());
             }
         }
-        Ok(seen)
+        Ok((Some(seen), unsound))
+    }
+}
+
+/// A file system that takes no writes, so that nothing on it can be judged.
+#[derive(Serialize)]
+struct Unsound {
+    device: String,
+    facts: Facts,
+    /// Why, and the remedy.
+    fault: String,
+}
+
+impl Unsound {
+    fn of(journal: &Journal, fault: Fault, system: &dyn System) -> Self {
+        let facts = examination::facts(std::slice::from_ref(journal), system);
+        let (_, facts) = facts.into_iter().next().unwrap_or_default();
+        Self {
+            device: journal.device.to_string(),
+            facts: Facts {
+                health: Some(fault.word()),
+                ..facts
+            },
+            fault: fault.to_string(),
+        }
+    }
+
+    fn page(&self) -> String {
+        let Facts { path, device, .. } = &self.facts;
+        let name = path.as_ref().or(device.as_ref()).unwrap_or(&self.device);
+        format!("{name}: {}\n", self.fault)
     }
 }
 
@@ -130,15 +191,16 @@ impl Args {
 #[derive(Serialize)]
 struct Report {
     schema: u32,
-    /// `tracer` or `module`.
-    source: &'static str,
+    /// `tracer` or `module`; null if there was nothing to watch.
+    source: Option<&'static str>,
     /// Why nothing was traced.
     #[serde(skip_serializing_if = "Option::is_none")]
     untraced: Option<String>,
     /// The best of the file systems'.
     relief: Relief,
     #[serde(flatten)]
-    gaps: Gaps,
+    gaps: Option<Gaps>,
+    /// First those that take no writes.
     file_systems: Vec<Judged>,
 }
 
@@ -162,6 +224,7 @@ enum Gaps {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Judged {
+    Unsound(Unsound),
     #[serde(serialize_with = "with_nulls")]
     Traced(WithFacts<Diagnosis>),
     Counted(WithFacts<Glimpse>),
@@ -187,6 +250,7 @@ fn with_nulls<S: Serializer>(judged: &WithFacts<Diagnosis>, to: S) -> Result<S::
 impl Judged {
     fn relief(&self) -> Relief {
         match self {
+            Self::Unsound(_) => Relief::None,
             Self::Traced(it) => it.verdict.relief,
             Self::Counted(it) => it.verdict.relief,
         }
@@ -194,6 +258,7 @@ impl Judged {
 
     fn page(&self) -> String {
         match self {
+            Self::Unsound(it) => it.page(),
             Self::Traced(it) => render(&it.verdict),
             Self::Counted(it) => render_glimpse(&it.verdict),
         }
@@ -201,7 +266,18 @@ impl Judged {
 }
 
 impl Report {
-    fn of(examined: Examined) -> Self {
+    fn of(examined: Option<Examined>, unsound: Vec<Unsound>) -> Self {
+        let unsound = unsound.into_iter().map(Judged::Unsound);
+        let Some(examined) = examined else {
+            return Self {
+                schema: 1,
+                source: None,
+                untraced: None,
+                relief: Relief::None,
+                gaps: None,
+                file_systems: unsound.collect(),
+            };
+        };
         let judge = |(dev, facts): (Dev, Facts)| {
             let device = dev.to_string();
             match &examined.events {
@@ -221,7 +297,8 @@ impl Report {
                 }
             }
         };
-        let file_systems: Vec<Judged> = examined.file_systems.into_iter().map(judge).collect();
+        let judged = examined.file_systems.into_iter().map(judge);
+        let file_systems: Vec<Judged> = unsound.chain(judged).collect();
         let reliefs = file_systems.iter().map(Judged::relief);
         let relief = reliefs.max().unwrap_or_default();
         let (source, untraced, gaps) = match examined.events {
@@ -240,10 +317,10 @@ impl Report {
         };
         Self {
             schema: 1,
-            source,
+            source: Some(source),
             untraced,
             relief,
-            gaps,
+            gaps: Some(gaps),
             file_systems,
         }
     }
@@ -252,14 +329,27 @@ impl Report {
     fn print(&self, context: &mut Context) -> std::io::Result<()> {
         let pages: Vec<String> = self.file_systems.iter().map(Judged::page).collect();
         context.out.write_all(pages.join("\n").as_bytes())?;
-        if let Gaps::Module {
+        if let Some(Gaps::Module {
             lines_lost: lost @ 1..,
-        } = self.gaps
+        }) = self.gaps
         {
             let (one, many) = ("record of the module was", "records of the module were");
             context.note(format_args!("{} lost", counted(lost, one, many)))?;
         }
         Ok(())
+    }
+
+    /// Fails if a file system takes no writes: that comes before any loss of time.
+    fn sound(&self) -> Result<(), Failure> {
+        let is_unsound = |one: &&Judged| matches!(one, Judged::Unsound(_));
+        let unsound = self.file_systems.iter().filter(is_unsound).count();
+        if unsound == 0 {
+            return Ok(());
+        }
+        let all = self.file_systems.len();
+        let take = if unsound == 1 { "takes" } else { "take" };
+        let line = format!("{unsound} of {all} file systems {take} no writes; see above");
+        Err(Failure::Coded(Code::Unsound, line))
     }
 
     /// Fails with the exit code of the best relief, which tells scripts what would help.

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::ValueHint;
 use luc_control::{Knob, KnobError, POLICY, knob, policy};
-use luc_host::journal::{self, Journal};
+use luc_host::journal::Journal;
 use luc_host::sysfs::{self, Attached};
-use luc_host::{HostError, kernel, module, stack};
+use luc_host::{HostError, kernel, module, stack, steerable};
 
 use super::status;
 use luc_cli::help;
@@ -133,7 +133,7 @@ impl Verb for Args {
         let settings = self.knobs()?;
         let system = context.system;
         let shown = self.path.display().to_string();
-        let journal = journal::steerable(system, &self.path)?;
+        let journal = steerable::at(system, &self.path)?;
         if !kernel::capable(system, kernel::Capability::SysAdmin) {
             return Err(sysfs::denied(&format!("switch LUC on for {shown}")).into());
         }

@@ -1,6 +1,8 @@
 //! `luc probe`
 
+use luc_host::Fault;
 use luc_host::check::{Check, State};
+use luc_host::health::{Health, HealthCheck};
 use luc_host::journal::{self, Journal};
 use luc_host::watching::Watching;
 use luc_host::{kernel, preconditions, sysfs};
@@ -39,6 +41,8 @@ struct Report<'a> {
 struct Row {
     #[serde(flatten)]
     journal: Journal,
+    /// Whether it takes writes; null if unknown.
+    health: Health,
     on: bool,
 }
 
@@ -49,11 +53,14 @@ impl Verb for Args {
         let checks = preconditions::check_all(system, &journals);
         let watching = Watching::here(system);
         let attached = sysfs::attached(system)?;
+        let healths = HealthCheck::new(system).of(system, &journals);
         let rows: Vec<Row> = journals
             .into_iter()
-            .map(|journal| Row {
+            .zip(healths)
+            .map(|(journal, health)| Row {
                 on: attached.iter().any(|one| one.device == journal.device),
                 journal,
+                health,
             })
             .collect();
         let missing: Vec<_> = checks
@@ -141,14 +148,17 @@ fn print_journals(context: &mut Context, rows: &[Row]) -> Result<(), Failure> {
     }
     let cells: Vec<[String; 5]> = rows
         .iter()
-        .map(|Row { journal, on }| {
+        .map(|row| {
+            let Row { journal, on, .. } = row;
+            let fault = row.health.fault().map(Fault::short);
             [
                 units::paths(&journal.mount_points),
                 journal.name.replace('!', "/"),
                 journal.kind.clone(),
                 journal_size(journal),
-                match (on, journal.obstacle()) {
-                    (true, _) => "on".into(),
+                match (on, fault.or(journal.obstacle())) {
+                    (true, Some(obstacle)) => format!("on, but {obstacle}"),
+                    (true, None) => "on".into(),
                     (false, Some(obstacle)) => format!("cannot: {obstacle}"),
                     (false, None) => "off".into(),
                 },

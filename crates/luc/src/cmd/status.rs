@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use luc_control::{CUSTOM, POLICY};
+use luc_host::health::HealthCheck;
 use luc_host::{journal, sysfs};
 use serde::Serialize;
 use serde_json::Value;
@@ -13,7 +14,7 @@ use super::failed;
 use luc_cli::help;
 use luc_cli::units;
 use luc_cli::units::{UNKNOWN, count, interval, known, known_time, many, share};
-use luc_cli::{Context, Failure, Verb};
+use luc_cli::{Code, Context, Failure, Verb};
 use luc_watch::WatchError;
 use luc_watch::sample::{REASONS, Sampler, Snapshot};
 use luc_watch::status::AttachedStatus;
@@ -87,9 +88,11 @@ impl Verb for Args {
         let interval = self.live.map(|interval| live(self, interval, context));
         let interval = interval.transpose()?.flatten();
         let journals = journal::journals(system)?;
+        let healths = HealthCheck::new(system).of(system, &journals);
         let mut statuses = Vec::new();
         for one in &attached {
-            let journal = journals.iter().find(|journal| journal.device == one.device);
+            let mut known = journals.iter().zip(healths.iter().copied());
+            let journal = known.find(|(journal, _)| journal.device == one.device);
             match AttachedStatus::read(system, one, &all, journal) {
                 Ok(status) => statuses.push(status),
                 // Unmounted meanwhile: LUC is off for it by now.
@@ -97,6 +100,8 @@ impl Verb for Args {
                 Err(error) => return Err(error.into()),
             }
         }
+        let unsound = statuses.iter().filter(|it| it.health.fault().is_some());
+        let unsound = unsound.count();
         let version = sysfs::version(system);
         if self.json {
             let report = Report {
@@ -109,7 +114,8 @@ impl Verb for Args {
                 file_systems: statuses,
                 live: interval,
             };
-            return context.print_json(&report);
+            context.print_json(&report)?;
+            return sound(unsound);
         }
         if statuses.is_empty() {
             let line = if sysfs::loaded(system) {
@@ -129,8 +135,18 @@ impl Verb for Args {
             writeln!(context.out)?;
             super::top::text::print(&live, context.out)?;
         }
-        Ok(())
+        sound(unsound)
     }
+}
+
+/// Fails if file systems take no writes.
+fn sound(unsound: usize) -> Result<(), Failure> {
+    let line = match unsound {
+        0 => return Ok(()),
+        1 => "a file system with LUC on takes no writes; see its health above".to_owned(),
+        many => format!("{many} file systems with LUC on take no writes; see their health above"),
+    };
+    Err(Failure::Coded(Code::Unsound, line))
 }
 
 fn sampler(args: &Args, context: &Context) -> Result<Sampler, WatchError> {
@@ -204,17 +220,21 @@ fn print(context: &mut Context, status: &AttachedStatus) -> Result<(), Failure> 
 }
 
 fn lines(status: &AttachedStatus) -> Vec<(&'static str, String)> {
+    let fault = status.health.fault();
     let mode = match status.word("mode") {
+        _ if fault.is_some() => "nothing to steer",
         "steer" => "steering",
         "observe" => "observing only: decides and records, changes nothing",
         other => other,
     };
-    let mut lines = vec![
+    let health = fault.map(|fault| ("health", fault.to_string()));
+    let mut lines: Vec<_> = health.into_iter().collect();
+    lines.extend([
         ("policy", format!("{}, {mode}", policy_words(status))),
         ("set point", setpoint(status)),
         ("commits", commits(status)),
         ("held", held(status)),
-    ];
+    ]);
     lines.extend(reasons(status).map(|line| ("started", line)));
     let fast = status.count("fast_commits");
     if fast != Some(0) {

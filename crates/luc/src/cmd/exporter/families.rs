@@ -2,6 +2,7 @@
 
 use luc_bpf::{Counts, Histogram};
 use luc_control::{Counter, CounterKind, Dev, counters};
+use luc_host::FAULTS;
 use luc_trace::{Sight, SpanKind};
 
 use super::text::{Family, Kind, Labels, Value};
@@ -16,6 +17,7 @@ const LAST_LOG2: u32 = 33;
 pub fn families(reading: &Reading) -> Vec<Family> {
     let mut all = vec![
         build_info(reading),
+        faults(reading),
         attached(reading),
         Family::new(
             "luc_tracer_lost_total",
@@ -45,6 +47,26 @@ fn attached(reading: &Reading) -> Family {
         Kind::Gauge,
         "hooks that count syncs, commits and waits, for each means; without a tracepoint nothing \
          is counted",
+        series,
+    )
+}
+
+/// Each journal has a series per fault; an absent series means unknown.
+fn faults(reading: &Reading) -> Family {
+    let known = reading.journals.iter();
+    let known = known.filter_map(|journal| Some((journal, journal.health.word()?)));
+    let series = known.flat_map(|(journal, word)| {
+        FAULTS.map(|fault| {
+            let mut labels = labels(journal);
+            labels.push(("fault", fault.to_owned()));
+            (labels, Value::Number(f64::from(u8::from(fault == word))))
+        })
+    });
+    Family::new(
+        "luc_file_system_fault",
+        Kind::Gauge,
+        "1 if the file system takes no writes for this reason: journal aborted, shut down, writes \
+         refused after an error, or frozen",
         series,
     )
 }

@@ -67,7 +67,7 @@ impl Verb for Args {
         let sampler = sampler.map_err(failed("exporter"))?;
         let mut pages = Pages {
             sampler: sampler.without_processes(),
-            mounts: Mounts::default(),
+            mounts: Mounts::new(context.system),
             forget_traced: self.once,
         };
         let first = pages.sampler.read(context.system);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::ValueHint;
 use luc_guard::Why;
 use luc_host::sysfs::{self, Attached};
-use luc_host::{System, journal, kernel};
+use luc_host::{System, journal, kernel, steerable};
 use luc_power::meter::{Boundary, Energy, External, Meter};
 use serde::Serialize;
 
@@ -137,7 +137,7 @@ impl Args {
         let shown = path.display().to_string();
         let cannot = |why| Failure::coded(Code::KernelUnsupported, format!("power {shown}: {why}"));
         Clocks::policies(system, self.setting()).map_err(cannot)?;
-        let journal = journal::steerable(system, path)?;
+        let journal = steerable::at(system, path)?;
         permitted(system, &format!("limit the clock for {shown}"))?;
         let (lock, line) = limit::restore(system)?;
         if let Some(line) = line {
@@ -174,6 +174,10 @@ impl Args {
         let time = Duration::from_secs(self.seconds.into());
         let mut found = Search::new(&clocks, self.tolerance, sees_times, time);
         let ended = self.run_pairs(context, &mut subject, &clocks, &mut found);
+        let sound = steerable::sound(system, &journal, &shown);
+        let unsound = sound.as_ref().err();
+        let unsound = unsound.map(|why| Ended::By(Why::Refused(why.to_string())));
+        let ended = ended.or(unsound);
         let (ended, applied) = self.close(limit, context, &mut subject, &found, ended)?;
         drop(subject);
         let found = Found {
@@ -184,6 +188,7 @@ impl Args {
             applied,
         };
         self.print(context, &journal, &found)?;
+        sound?;
         close(&shown, &found)
     }
 

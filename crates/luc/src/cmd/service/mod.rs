@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::ValueHint;
 use luc_control::Dev;
-use luc_host::{HostError, System, journal, module, mounts, sysfs};
+use luc_host::{HostError, System, module, mounts, steerable, sysfs};
 use luc_service::{Action, Config, Memory, Names, Seen, Source, config, keep};
 
 use luc_cli::{Code, Context, Failure, Interrupt, Verb};
@@ -64,7 +64,7 @@ impl Verb for Args {
         Service {
             memory: remembered(context),
             config,
-            mounts: Mounts::default(),
+            mounts: Mounts::new(context.system),
             guarded: GuardedFileSystems::new(context.system, "service"),
         }
         .run(self, &hup, context)
@@ -107,9 +107,7 @@ fn checked(config: &Config, context: &Context) -> Result<(), Failure> {
             continue;
         }
         // Read-only is a state: the service waits for it to end.
-        if let Err(error @ HostError::NotJournaled { .. }) =
-            journal::steerable(context.system, path)
-        {
+        if let Err(error @ HostError::NotJournaled { .. }) = steerable::at(context.system, path) {
             return Err(bad(&format!("{}: {error}", entry.at)));
         }
     }

@@ -84,7 +84,10 @@ pub fn journal_cells(journal: &JournalSample) -> [String; 9] {
         slowest,
         late.map_or_else(|| UNKNOWN.into(), |late| format!("{:.0}%", late * 100.0)),
         known(delayed),
-        luc.map_or_else(|| "off".into(), luc_cell),
+        match (journal.health.fault(), luc) {
+            (Some(fault), _) => fault.short().into(),
+            (None, luc) => luc.map_or_else(|| "off".into(), luc_cell),
+        },
     ]
 }
 
@@ -102,8 +105,11 @@ fn luc_cell(luc: &LucSample) -> String {
     }
 }
 
-/// Policy, set point, holds and copies of a journal, in one line.
+/// Policy, set point, holds and copies of a journal, in one line; or why it takes no writes.
 pub fn luc_line(journal: &JournalSample) -> String {
+    if let Some(fault) = journal.health.fault() {
+        return fault.to_string();
+    }
     let Some(luc) = &journal.luc else {
         return "LUC off".into();
     };
@@ -211,7 +217,7 @@ pub fn print(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn print_details(journal: &JournalSample, out: &mut dyn Write) -> io::Result<()> {
-    if journal.luc.is_some() {
+    if journal.luc.is_some() || journal.health.fault().is_some() {
         writeln!(out, "{}: {}", place(journal), luc_line(journal))?;
     }
     match waits_line(journal) {

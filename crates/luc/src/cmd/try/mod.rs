@@ -8,8 +8,10 @@ use std::time::Duration;
 use clap::ValueHint;
 use luc_control::{Knob, policy};
 use luc_guard::{Side, Why};
+use luc_host::health::HealthCheck;
+use luc_host::journal::Journal;
 use luc_host::sysfs::{self, Attached};
-use luc_host::{HostError, journal, kernel};
+use luc_host::{HostError, kernel, steerable};
 use serde::Serialize;
 
 use luc_cli::{Code, Context, Failure, Interrupt, Verb};
@@ -80,7 +82,7 @@ impl Verb for Args {
         let settings = self.settings()?;
         let system = context.system;
         let shown = self.path.display().to_string();
-        let journal = journal::steerable(system, &self.path)?;
+        let journal = steerable::at(system, &self.path)?;
         if !kernel::capable(system, kernel::Capability::SysAdmin) {
             return Err(sysfs::denied(&format!("try LUC on {shown}")).into());
         }
@@ -107,7 +109,7 @@ impl Verb for Args {
         let (tally, ended) = if held.mode_was_changed() {
             (Tally::default(), Some(Ended::By(Why::ModeByHand)))
         } else {
-            self.compare(context, &mut subject)?
+            self.compare(context, &mut subject, &journal)?
         };
         if ended == Some(Ended::By(Why::ModeByHand)) {
             held.leave_mode();
@@ -137,6 +139,7 @@ impl Verb for Args {
             text::totals(context.out, &tally)?;
             writeln!(context.out, "{said}")?;
         }
+        steerable::sound(system, &journal, &shown)?;
         close(&shown, &tally, ended)
     }
 
@@ -181,11 +184,14 @@ impl Args {
         &self,
         context: &mut Context,
         subject: &mut HostSubject,
+        journal: &Journal,
     ) -> Result<(Tally, Option<Ended>), Failure> {
         let end = now() + self.minutes;
         let mut tally = Tally::default();
         let mut coin = fastrand::Rng::with_seed(seed());
-        while now() < end {
+        let health = HealthCheck::new(context.system);
+        let fault = || health.fault(context.system, journal);
+        while now() < end && fault().is_none() {
             let first = if coin.bool() { Side::On } else { Side::Off };
             match compare_pair(subject, first, end, &context.stop, &mut tally) {
                 Ok(true) if !self.json => {

@@ -1,0 +1,81 @@
+//! Faults because of which a file system takes no writes.
+
+use std::fmt;
+use std::io;
+
+use crate::system::plain;
+
+/// Why a file system takes no writes. Its text is a clause with the remedy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// An error aborted the journal.
+    JournalAborted {
+        /// The error, if the kernel tells it.
+        errno: Option<u32>,
+    },
+    /// The file system was shut down by force.
+    ShutDown,
+    /// The file system refuses writes after an error.
+    WritesRefused,
+    /// Writers wait until the file system is thawed.
+    Frozen,
+}
+
+/// The words of each fault, for programs.
+pub const FAULTS: [&str; 4] = ["journal_aborted", "shut_down", "writes_refused", "frozen"];
+
+impl Fault {
+    /// For programs: one of [`FAULTS`].
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::JournalAborted { .. } => FAULTS[0],
+            Self::ShutDown => FAULTS[1],
+            Self::WritesRefused => FAULTS[2],
+            Self::Frozen => FAULTS[3],
+        }
+    }
+
+    /// For a cell of a table.
+    pub fn short(self) -> &'static str {
+        match self {
+            Self::JournalAborted { .. } => "journal aborted",
+            Self::ShutDown => "shut down",
+            Self::WritesRefused => "no writes",
+            Self::Frozen => "frozen",
+        }
+    }
+
+    /// An abort with this error; 0 if the kernel does not tell it.
+    pub(crate) fn aborted(errno: u32) -> Self {
+        Self::JournalAborted {
+            errno: (errno != 0).then_some(errno),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const AFTER_ERROR: &str = "unmount it, run fsck, and mount it again (the kernel log tells \
+                                   the cause)";
+        match self {
+            Self::JournalAborted { errno } => {
+                f.write_str("it takes no writes, because its journal is aborted")?;
+                if let Some(errno) = errno.and_then(|errno| i32::try_from(errno).ok()) {
+                    let error = io::Error::from_raw_os_error(errno);
+                    write!(f, " ({})", plain(&error))?;
+                }
+                write!(f, "; {AFTER_ERROR}")
+            }
+            Self::ShutDown => f.write_str(
+                "it takes no writes, because it was shut down by force; unmount it and mount it \
+                 again",
+            ),
+            Self::WritesRefused => {
+                write!(f, "it takes no writes since an error; {AFTER_ERROR}")
+            }
+            Self::Frozen => f.write_str(
+                "it is frozen, so writers wait; `fsfreeze --unfreeze` with its mount point thaws it",
+            ),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Whether a file system takes writes.
+//!
+//! After an error, a forced shutdown or a freeze, every write fails or waits, while the mount table
+//! may go on to show `rw`: since Linux 6.12, ext4 no longer becomes read-only after an error. The
+//! sources, best first: the kernel's own state, by BPF; the mount options, which tell it since
+//! Linux 6.15; the journal's superblock on the device, which records the error of an abort.
+
+use std::path::Path;
+
+use luc_bpf::{JournalLister, JournalState};
+use serde::{Serialize, Serializer};
+
+use crate::fault::Fault;
+use crate::journal::Journal;
+use crate::superblock;
+use crate::system::System;
+
+/// Whether a file system takes writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Health {
+    /// The kernel says that it does.
+    Sound,
+    /// It does not.
+    Unsound(Fault),
+    /// No source that can be read shows a fault.
+    #[default]
+    Unknown,
+}
+
+impl Health {
+    /// The fault, if one is seen.
+    pub fn fault(self) -> Option<Fault> {
+        match self {
+            Self::Unsound(fault) => Some(fault),
+            Self::Sound | Self::Unknown => None,
+        }
+    }
+
+    /// For programs: `sound` or the fault; `None` if unknown.
+    pub fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Sound => Some("sound"),
+            Self::Unsound(fault) => Some(fault.word()),
+            Self::Unknown => None,
+        }
+    }
+}
+
+impl Serialize for Health {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.word().serialize(to)
+    }
+}
+
+/// Looks at the health of file systems, once or again and again.
+pub struct HealthCheck(Option<JournalLister>);
+
+impl HealthCheck {
+    /// Loads what asks the kernel. If that is refused, the other sources remain.
+    pub fn new(system: &dyn System) -> Self {
+        // With --sysroot, the running kernel is not the one that was asked about.
+        let real = system.path("/sys") == Path::new("/sys");
+        Self(real.then(JournalLister::load).and_then(Result::ok))
+    }
+
+    /// The health of each of these file systems at this moment.
+    pub fn of(&self, system: &dyn System, journals: &[Journal]) -> Vec<Health> {
+        let listed = self.0.as_ref().map(JournalLister::list);
+        let states = listed.and_then(Result::ok).unwrap_or_default();
+        let health = |journal: &Journal| {
+            let mut states = states.iter();
+            match states.find(|state| state.device == journal.device) {
+                Some(state) => fault_of(state).map_or(Health::Sound, Health::Unsound),
+                None => shown(system, journal).map_or(Health::Unknown, Health::Unsound),
+            }
+        };
+        journals.iter().map(health).collect()
+    }
+
+    /// The fault of one file system at this moment, if one is seen.
+    pub fn fault(&self, system: &dyn System, journal: &Journal) -> Option<Fault> {
+        let healths = self.of(system, std::slice::from_ref(journal));
+        healths.first()?.fault()
+    }
+}
+
+/// The fault that the kernel's state of a journal amounts to.
+fn fault_of(state: &JournalState) -> Option<Fault> {
+    /// A forced shutdown aborts the journal with this error.
+    const ESHUTDOWN: u32 = 108;
+    match state.aborted {
+        Some(ESHUTDOWN) => Some(Fault::ShutDown),
+        Some(errno) => Some(Fault::aborted(errno)),
+        None if state.shut_down => Some(Fault::ShutDown),
+        None if state.emergency_read_only => Some(Fault::WritesRefused),
+        None => state.frozen.then_some(Fault::Frozen),
+    }
+}
+
+/// A fault that shows without BPF.
+fn shown(system: &dyn System, journal: &Journal) -> Option<Fault> {
+    let name = &journal.name;
+    // The driver's list is current; the mount table was read earlier.
+    let current = system.read(&format!("/proc/fs/ext4/{name}/options"));
+    let current = current.unwrap_or_default();
+    let mut options = current.lines().chain(journal.options.split(','));
+    let by_option = options.find_map(|option| match option {
+        "shutdown" => Some(Fault::ShutDown),
+        "emergency_ro" => Some(Fault::WritesRefused),
+        _ => None,
+    });
+    by_option.or_else(|| {
+        let errno = superblock::journal_errno(system, name, journal.begins_at?)?;
+        (errno != 0).then(|| Fault::aborted(errno))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_state_is_read_as_one_fault() {
+        let sound = JournalState {
+            device: luc_control::Dev { major: 8, minor: 1 },
+            frozen: false,
+            shut_down: false,
+            emergency_read_only: false,
+            aborted: None,
+        };
+        assert_eq!(fault_of(&sound), None);
+        let aborted = |errno| JournalState {
+            // Linux 6.12 to 6.14 mark the file system as shut down after an error, too.
+            shut_down: true,
+            aborted: Some(errno),
+            ..sound
+        };
+        let errno = |errno| Some(Fault::JournalAborted { errno });
+        assert_eq!(fault_of(&aborted(5)), errno(Some(5)));
+        assert_eq!(fault_of(&aborted(0)), errno(None));
+        assert_eq!(fault_of(&aborted(108)), Some(Fault::ShutDown));
+        let state = JournalState {
+            frozen: true,
+            ..sound
+        };
+        assert_eq!(fault_of(&state), Some(Fault::Frozen));
+        let state = JournalState {
+            emergency_read_only: true,
+            ..sound
+        };
+        assert_eq!(fault_of(&state), Some(Fault::WritesRefused));
+        let state = JournalState {
+            shut_down: true,
+            frozen: true,
+            ..sound
+        };
+        assert_eq!(fault_of(&state), Some(Fault::ShutDown));
+    }
+}
