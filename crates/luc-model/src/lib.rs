@@ -39,6 +39,7 @@
 //! - *One file system.* File systems on one disk slow each other down unseen.
 
 pub mod algorithms;
+pub mod blame;
 pub mod causes;
 pub mod comparison;
 pub mod diagnosis;

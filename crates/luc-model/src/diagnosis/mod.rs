@@ -42,12 +42,13 @@ pub use slices::Estimate;
 pub use text::render;
 pub use unseen::doubts;
 
+use crate::blame::{Waiter, blame};
 use crate::lasting::LastingSyncs;
 use crate::observed::{Observed, Table};
 use crate::untimed::UntimedSyncs;
 use evidence::Case;
 use luc_control::Dev;
-use luc_trace::{Event, Record, Trace, Unseen};
+use luc_trace::{Event, Record, Sight, Trace, Unseen};
 use serde::Serialize;
 use slices::Slices;
 
@@ -60,6 +61,8 @@ pub struct Diagnosis {
     /// The gain from LUC; `None` if LUC already steers, or nothing can be said.
     pub gain: Option<Gain>,
     pub processes: Processes,
+    /// Whom the processes waited for; `None` if that cannot be seen.
+    pub waiters: Option<Vec<Waiter>>,
     /// Remedies besides LUC, one sentence each.
     pub advice: Vec<String>,
     /// The command to type next.
@@ -110,6 +113,8 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
     let slices = Slices::of(trace, &observed, facts);
     let mut gains = Gains::of(trace, dev, &slices, facts, luc);
     let processes = Processes::of(trace, &observed);
+    let asking_seen = !trace.unseen.contains(&Sight::Flushes);
+    let waiters = asking_seen.then(|| blame(trace, &observed));
     let lasting = LastingSyncs::of(trace, dev);
     let untimed = UntimedSyncs::of(trace, dev);
     let lasting_process = lasting
@@ -143,6 +148,7 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
         verdicts,
         gain: gains.luc,
         processes,
+        waiters,
         advice: Vec::new(),
         next_command: None,
         relief: Relief::None,

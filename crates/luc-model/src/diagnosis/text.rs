@@ -4,10 +4,13 @@ use super::advice::Help;
 use super::facts::Luc;
 use super::slices::Estimate;
 use super::{Diagnosis, Processes, Sufferer, Verdict, VerdictKind, words};
+use crate::blame::Waiter;
 use luc_trace::{Sight, Unseen};
 
 /// Columns of text; commands and paths are never broken.
 const COLUMNS: usize = 98;
+/// Most processes of which it is told for whom they wait.
+const WAITERS_MAX: usize = 5;
 
 /// Renders the diagnosis as plain text: the answer in the first line, a newline at the end.
 pub fn render(diagnosis: &Diagnosis) -> String {
@@ -45,6 +48,7 @@ pub fn render(diagnosis: &Diagnosis) -> String {
         }
     }
     processes(diagnosis, &mut page);
+    waiters(diagnosis, &mut page);
     if !diagnosis.advice.is_empty() {
         page.line("  ", "other remedies:");
         for advice in &diagnosis.advice {
@@ -164,6 +168,19 @@ fn processes(diagnosis: &Diagnosis, page: &mut Page) {
             in_syncs(sufferer)
         );
         process(page, &text, sufferer.cgroup.as_deref());
+    }
+}
+
+/// Tells whom processes waited for, if the file system loses time.
+fn waiters(diagnosis: &Diagnosis, page: &mut Page) {
+    let waiters = diagnosis.waiters.iter().flatten().take(WAITERS_MAX);
+    let told: Vec<String> = waiters.flat_map(Waiter::told).collect();
+    if told.is_empty() || !diagnosis.found_cost() {
+        return;
+    }
+    page.line("  ", "whose commits they wait for:");
+    for sentence in told {
+        page.line("    ", &sentence);
     }
 }
 

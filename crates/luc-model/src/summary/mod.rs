@@ -11,6 +11,7 @@ use luc_trace::{Process, Sight, SpanKind, Trace};
 use serde::Serialize;
 
 use crate::algorithms::{CreationRate, fsync_model};
+use crate::blame::{Waiter, blame};
 use crate::lasting::LastingSyncs;
 use crate::observed::{Observed, Table};
 use crate::untimed::UntimedSyncs;
@@ -57,6 +58,8 @@ pub struct FileSystem {
     pub table: Table,
     /// Syncs that were seen in part; they are in none of the other numbers.
     pub lasting: LastingSyncs,
+    /// Whom the processes waited for, those that lost most first; `None` if that cannot be seen.
+    pub waiters: Option<Vec<Waiter>>,
     /// Other operations that waited for a commit.
     pub untimed: UntimedSyncs,
     #[serde(flatten)]
@@ -150,6 +153,7 @@ impl FileSystem {
             bytes_written: Sight::sees(&trace.unseen, SpanKind::Write).then_some(bytes_written),
             table: observed.table(),
             lasting: LastingSyncs::of(trace, dev),
+            waiters: (!trace.unseen.contains(&Sight::Flushes)).then(|| blame(trace, &observed)),
             untimed: UntimedSyncs::of(trace, dev),
             slow: Slowness::of(trace, dev),
             fsync_model: Model::of(trace, &observed),

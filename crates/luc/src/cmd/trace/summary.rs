@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::ValueHint;
 use luc_base::Latency;
 use luc_model::Table;
+use luc_model::blame::Waiter;
 use luc_model::summary::{FileSystem, SYNCS, Summary};
 use luc_trace::{Sight, SpanKind, Unseen};
 
@@ -184,6 +185,10 @@ fn print(file_system: &FileSystem, unseen: &Unseen, context: &mut Context) -> Re
             "  process        {}, {syncs}, in {cgroup}",
             process.name
         )?;
+    }
+    let waiters = file_system.waiters.iter().flatten().take(PROCESSES_MAX);
+    for sentence in waiters.flat_map(Waiter::told) {
+        writeln!(out, "  waits          {sentence}")?;
     }
     Ok(slow::print(&file_system.slow, out)?)
 }
