@@ -28,6 +28,10 @@ struct fs_state {
 
 struct fs_state filesystems[LUC_COUNTS_SLOTS];
 
+/* When all programs were attached, and whether they are about to be detached. */
+__u64 attached_ns;
+bool closing;
+
 /* Roughly how many tasks wait for a locked transaction; if 0, no wait can end. */
 __u64 waiting;
 

@@ -194,7 +194,7 @@ static __always_inline int untimed(__u32 dev)
 	struct luc_span *span;
 	__u64 now_ns;
 
-	if (!settings.timeline)
+	if (!settings.timeline || closing)
 		return 0;
 	state = task_on(dev);
 	if (!state)
@@ -216,6 +216,24 @@ int BPF_PROG(handle_ends, __u32 dev, __u32 tid, __u32 type, __u32 line, int inte
 	return sync ? untimed(dev) : 0;
 }
 
+/* Most syncs whose start was not seen are over after this time. */
+#define SETTLE_NS 1000000000ULL
+
+/*
+ * Others, such as NFS for an inode, want commits, too. Or it is a sync whose start was not
+ * seen.
+ */
+static __noinline int asked_otherwise(struct journal_s *journal)
+{
+	__u32 pid = (__u32)bpf_get_current_pid_tgid();
+
+	if (!attached_ns || bpf_ktime_get_ns() - attached_ns < SETTLE_NS)
+		return 0;
+	if (bpf_map_lookup_elem(&earlier_syncs, &pid))
+		return 0;
+	return untimed(BPF_CORE_READ(journal, j_fs_dev, bd_dev));
+}
+
 /*
  * A sync has written its data and asks for a transaction: by number or, for directories
  * and journaled data, for the running one.
@@ -225,9 +243,8 @@ static __always_inline int asked(struct journal_s *journal, bool forced, __u32 t
 	struct task_state *state = task_if_known();
 	struct fs_state *fs;
 
-	/* Others, such as NFS for an inode, want commits, too. */
 	if (!state || !state->sync_ns)
-		return untimed(BPF_CORE_READ(journal, j_fs_dev, bd_dev));
+		return asked_otherwise(journal);
 	fs = syncing_on(state);
 	state->sync_tid = forced ? wanted_tid(fs, (void *)state->sync_inode, state->datasync,
 					      state->directory)

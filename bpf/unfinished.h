@@ -149,9 +149,18 @@ static long of_slot(__u32 slot, void *unused)
 	return 0;
 }
 
+/* All programs are attached. */
+SEC("syscall")
+int attached(void *unused)
+{
+	attached_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
 SEC("syscall")
 int unfinished(void *unused)
 {
+	closing = settings.timeline;
 	bpf_loop(LUC_COUNTS_SLOTS, of_slot, NULL, 0);
 	bpf_loop(TASK_PLACES, of_place, NULL, 0);
 	bpf_for_each_map_elem(&earlier_syncs, of_earlier, NULL, 0);

@@ -19,8 +19,10 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/luc.bpf.o"));
 /// The program that reads the kernel's text.
 pub(crate) const READER: &str = "read_text";
 
-/// The program that reports operations that are going on.
+/// The program that reports operations that are going on, and the one that tells the others that
+/// all are attached.
 pub(crate) const UNFINISHED: &str = "unfinished";
+pub(crate) const ATTACHED: &str = "attached";
 
 /// Size of the ring in a trial, which needs hardly any, KiB.
 const TRIAL_RING_KIB: u32 = 1;
@@ -66,7 +68,7 @@ struct Wanted {
     ways: Vec<Way>,
     /// Whether the programs at calls inside functions are wanted.
     sites: bool,
-    /// Whether the program for operations that are going on is wanted.
+    /// Whether the programs for operations that are going on are wanted.
     unfinished: bool,
 }
 
@@ -155,7 +157,7 @@ impl Wanted {
             programs.extend(names.chain([READER]).map(|name| (name.to_owned(), None)));
         }
         if self.unfinished {
-            programs.push((UNFINISHED.to_owned(), None));
+            programs.extend([UNFINISHED, ATTACHED].map(|name| (name.to_owned(), None)));
         }
         programs
     }

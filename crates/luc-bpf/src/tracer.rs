@@ -5,7 +5,7 @@ use crate::error::TracerError;
 use crate::going_on::{EARLIER_MAX, EarlierSync, GoingOn};
 use crate::hooks::{Hook, Means};
 use crate::host::{self, Offer};
-use crate::load::{self, Loaded, READER, Refusal, UNFINISHED};
+use crate::load::{self, ATTACHED, Loaded, READER, Refusal, UNFINISHED};
 use crate::ring::Ring;
 use crate::settings::{Detail, SLOTS, Settings};
 use crate::sites::{Place, SITES, Site};
@@ -139,6 +139,8 @@ impl Tracer {
             object,
         };
         tracer.attach_all(settings, offer, &refusals)?;
+        // Without it, some operations that wait for commits are not counted.
+        let _ = tracer.run(ATTACHED);
         Ok(tracer)
     }
 
@@ -308,14 +310,14 @@ impl Tracer {
         if self.ring.is_some() && !self.links.is_empty() {
             // Before the links go, which takes the kernel some time. A kernel that refuses the
             // program has none to run.
-            let _ = self.report_unfinished();
+            let _ = self.run(UNFINISHED);
         }
         // Begins first: a begin whose end is not seen would count as lost.
         while self.links.pop().is_some() {}
     }
 
-    fn report_unfinished(&self) -> Result<(), String> {
-        let program = self.program(UNFINISHED)?;
+    fn run(&self, program: &str) -> Result<(), String> {
+        let program = self.program(program)?;
         let output = program.test_run(ProgramInput::default());
         output.map(drop).map_err(|error| error.to_string())
     }
@@ -343,7 +345,7 @@ impl Tracer {
     /// The syncs of files that are going on; `None` if the kernel cannot tell, or the file system
     /// is not watched.
     pub fn going_on(&self) -> Result<Option<BTreeMap<Dev, GoingOn>>, TracerError> {
-        if self.report_unfinished().is_err() {
+        if self.run(UNFINISHED).is_err() {
             return Ok(None);
         }
         let map = self.map("syncs_going_on")?;

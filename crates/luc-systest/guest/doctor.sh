@@ -25,7 +25,7 @@ dead() {
 	cat /proc/[0-9]*/task/[0-9]*/stat 2> /dev/null |
 		awk -v group="$load" '{ sub(/^.*\) /, "") } $3 == group && $1 != "Z" { n++ } END { exit n > 0 }'
 }
-within 100 "the load is gone" dead
+within 400 "the load is gone" dead
 
 # Test the prediction: the same load without LUC, and with it.
 if [ -n "$MEASURE" ]; then

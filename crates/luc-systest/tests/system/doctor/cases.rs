@@ -72,6 +72,8 @@ pub struct Case {
     pub expected: Answer,
     /// Why that is the answer.
     pub why: &'static str,
+    /// Virtual time before watching, s.
+    pub settle_s: &'static str,
     /// Words that the remedies must contain; empty if any will do.
     pub remedy: &'static str,
     /// The load for a limited time, measured without LUC and with it; empty if it is not measured.
@@ -94,6 +96,7 @@ const fn case(
         load,
         expected,
         why,
+        settle_s: "0.5",
         remedy: "",
         measure: "",
     }
@@ -274,13 +277,15 @@ pub const CASES: &[Case] = &[
     ),
     case(
         "6.12",
-        "unclear_dirsync",
+        "unclear_sync_option",
         "1ms:8",
         Answer::Unclear,
-        "mount -o remount,dirsync /mnt/0; while :; do mkdir /mnt/0/d; rmdir /mnt/0/d; done",
-        "each change of a directory waits for a commit, and no task calls sync: the waits can be counted, their time cannot",
+        "mount -o remount,sync /mnt/0; while :; do mkdir /mnt/0/d; rmdir /mnt/0/d; done",
+        "with the mount option sync each change of a directory waits for a commit, and no task calls sync: the waits can be counted, their time cannot",
     ),
     Case {
+        // Past the reads of its first steps.
+        settle_s: "30",
         remedy: "kernel log",
         ..case(
             "6.12",

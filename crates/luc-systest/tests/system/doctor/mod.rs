@@ -81,12 +81,11 @@ fn job(case: &Case) -> Result<Job, Trouble> {
         .mkfs(case.mkfs)
         .env("LOAD", case.load)
         .env("MEASURE", case.measure)
-        .env("SETTLE_S", SETTLE_S)
+        .env("SETTLE_S", case.settle_s)
         .env("SECONDS_S", SECONDS_S))
 }
 
-/// Virtual time before watching, and of watching: with less than 5 s the doctor is never sure.
-const SETTLE_S: &str = "0.5";
+/// Virtual time of watching: with less than 5 s the doctor is never sure.
 const SECONDS_S: &str = "5";
 
 /// Prints a case's line and counts it.
