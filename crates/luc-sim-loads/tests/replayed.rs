@@ -5,7 +5,7 @@ use luc_control::Params;
 use luc_sim::Setup;
 use luc_sim::processors::Machine;
 use luc_sim::recorder::DEV;
-use luc_sim::replayed::{Calibration, Unreplayable};
+use luc_sim::replayed::{Calibration, Gaps, Unreplayable};
 use luc_sim_loads::{load, record};
 use luc_trace::{Span, SpanKind, Trace};
 
@@ -214,4 +214,89 @@ fn threads_stay_in_their_convoys() {
     assert!(share.abs() < 0.02, "{share}");
     let luc_per_s = rate_per_s(&machine.replay(Some(Params::default())), SpanKind::Fsync);
     assert!(luc_per_s / stock_per_s > 1.9, "{luc_per_s} {stock_per_s}");
+}
+
+/// Syncs per second at half the recorded clock, as a share of those at the recorded one.
+fn at_half_the_clock(machine: &Calibration, gaps: Gaps) -> f64 {
+    let per_s = |share| rate_per_s(&machine.replay_at(None, share, gaps).spans, SpanKind::Fsync);
+    per_s(0.5) / per_s(1.0)
+}
+
+#[test]
+fn a_lower_clock_slows_only_what_computes() {
+    for (disk, mips, least, most) in [
+        // A commit takes two requests, 8 ms, and the processor 0.05 ms.
+        ("4ms:1", 3000.0, 0.98, 1.0),
+        ("1us:64", 300.0, 0.495, 0.53),
+    ] {
+        let mut case = Case::new(disk, 1, "create-fsync --threads 1 --seconds 1");
+        case.mips = mips;
+        let machine = Calibration::of(&case.recorded(false), DEV).unwrap();
+        let share = at_half_the_clock(&machine, Gaps::Wait);
+        assert!((least..=most).contains(&share), "{disk}: {share}");
+        let busy_ns = |clock| {
+            machine
+                .replay_at(None, clock, Gaps::Wait)
+                .activity
+                .busy_ns()
+        };
+        assert!(busy_ns(0.5) > busy_ns(1.0), "{disk}");
+    }
+}
+
+/// A thread that syncs for 4 ms and then does something else for 6 ms, on this many processors.
+fn gaps(cpus: Option<u16>, threads: u32) -> Trace {
+    const MS: u64 = 1_000_000;
+    const US: u64 = 1_000;
+    let mut spans = Vec::new();
+    for tid in 2..200_u32 {
+        let begin_ns = u64::from(tid) * 10 * MS;
+        let commit = Span {
+            tid,
+            dev: DEV,
+            pid: 1,
+            ..Span::of(SpanKind::Commit, begin_ns, begin_ns + 4 * MS)
+        };
+        spans.push(Span {
+            marks_ns: [begin_ns + 20 * US; 3],
+            ..commit
+        });
+        let sync = Span::of(SpanKind::Fsync, begin_ns - 10 * US, begin_ns + 4 * MS);
+        spans.extend((0..threads).map(|thread| Span {
+            tid,
+            done_tid: tid - 1,
+            pid: 41 + thread,
+            dev: DEV,
+            ..sync
+        }));
+    }
+    let mut trace = Trace::of(spans);
+    if let Some(cpus) = cpus {
+        let pairs = &mut trace.header.pairs;
+        pairs.insert("cpus".into(), cpus.to_string());
+    }
+    trace
+}
+
+#[test]
+fn gaps_bound_the_effect_of_a_clock() {
+    let machine = Calibration::of(&gaps(None, 1), DEV).unwrap();
+    let share = machine.gaps_share();
+    assert!((0.58..0.61).contains(&share), "{share}");
+    let waits = at_half_the_clock(&machine, Gaps::Wait);
+    assert!((0.98..=1.0).contains(&waits), "{waits}");
+    // 4 ms and 6 ms become 4 ms and 12 ms.
+    let computes = at_half_the_clock(&machine, Gaps::Compute);
+    assert!((0.60..0.65).contains(&computes), "{computes}");
+}
+
+#[test]
+fn gaps_compute_no_more_than_the_processors_had_time_for() {
+    let trace = gaps(Some(1), 16);
+    let machine = Calibration::of(&trace, DEV).unwrap();
+    let replayed = machine.replay_at(None, 1.0, Gaps::Compute);
+    let share = rate_per_s(&replayed.spans, SpanKind::Fsync)
+        / rate_per_s(machine.recorded(), SpanKind::Fsync);
+    // If each of the 16 threads computed for 6 ms, a round would take 100 ms instead of 10.
+    assert!(share > 0.6, "{share}");
 }

@@ -157,7 +157,7 @@ impl Fit {
             let mut setup = setup.clone();
             setup.disk = disk.clone();
             let most = recorded.lengths.len();
-            let found = Commits::of(&threads.run(&setup, until_ns), most);
+            let found = Commits::of(&threads.run(&setup, until_ns).spans, most);
             (!found.lengths.is_empty()).then_some(found)
         };
         let steady = Self::steady(recorded, &on);

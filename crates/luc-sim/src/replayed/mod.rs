@@ -17,6 +17,11 @@
 //! - All files lie in one directory; inodes with adjacent numbers share blocks.
 //! - On a disk that is not one of the lab's, commits differ only because of the processors.
 //! - sync, syncfs, reads, unlinks and renames take as long as recorded.
+//!
+//! [`Calibration::replay_at`] runs them at another clock. All instructions then take longer; the
+//! disk, data flushes and all else that takes as long as recorded do not. It is not recorded
+//! whether a thread computes in a gap of more than [`COMPUTES_NS`] between two operations: see
+//! [`Gaps`].
 
 mod disk;
 mod operations;
@@ -26,6 +31,7 @@ mod work;
 use std::collections::BTreeMap;
 
 use luc_control::{Dev, Params};
+use luc_power::activity::Activity;
 use luc_trace::{Span, SpanKind, Trace};
 use serde::Serialize;
 use thiserror::Error;
@@ -81,6 +87,24 @@ pub struct Parameter {
     /// Number of samples.
     pub samples: u64,
     pub source: &'static str,
+}
+
+/// The use of the time between two operations of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gaps {
+    /// The thread waits for something that no clock changes.
+    Wait,
+    /// The thread computes, or waits for a processor that another thread has.
+    Compute,
+}
+
+/// A run of a recording's threads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replayed {
+    /// As in a recording, from time 0.
+    pub spans: Vec<Span>,
+    pub activity: Activity,
 }
 
 /// The machine of a recording, and the threads that run on it.
@@ -187,9 +211,25 @@ impl Calibration {
 
     /// Returns a recording of the same length, with LUC under these knobs or on stock.
     pub fn replay(&self, luc: Option<Params>) -> Vec<Span> {
+        self.replay_at(luc, 1.0, Gaps::Wait).spans
+    }
+
+    /// Returns the same at this share of the recorded clock.
+    pub fn replay_at(&self, luc: Option<Params>, clock_share: f64, gaps: Gaps) -> Replayed {
         let mut setup = self.setup.clone();
         setup.luc = luc;
-        self.threads.run(&setup, self.length_ns)
+        for mips in &mut setup.machine.mips {
+            *mips *= clock_share;
+        }
+        match gaps {
+            Gaps::Wait => self.threads.run(&setup, self.length_ns),
+            Gaps::Compute => self.threads.computing().run(&setup, self.length_ns),
+        }
+    }
+
+    /// Returns the mean share of the threads' time that lies in gaps between their operations.
+    pub fn gaps_share(&self) -> f64 {
+        self.threads.rests_share(self.length_ns)
     }
 }
 

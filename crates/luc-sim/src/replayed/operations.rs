@@ -165,6 +165,46 @@ pub(super) fn taken_ns(stretches: &[Stretch], (from_ns, to_ns): Stretch) -> u64 
         .sum()
 }
 
+/// The processor time of each thread that wants one, if they share the processors evenly.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shares {
+    /// From each moment on, the share of a processor; and that time up to the moment, ns.
+    steps: Vec<(u64, f64, f64)>,
+}
+
+impl Shares {
+    /// `wanted` are the times in which threads want a processor.
+    pub fn of(wanted: &[Stretch], cpus: u16) -> Self {
+        let begins = wanted.iter().map(|(begin_ns, _)| (*begin_ns, 1_i32));
+        let ends = wanted.iter().map(|(_, end_ns)| (*end_ns, -1));
+        let mut edges: Vec<(u64, i32)> = begins.chain(ends).collect();
+        edges.sort_unstable();
+        let mut steps: Vec<(u64, f64, f64)> = Vec::new();
+        let mut count = 0;
+        for (at_ns, change) in edges {
+            count += change;
+            let share = (f64::from(cpus) / f64::from(count.max(1))).min(1.0);
+            let had_ns = steps.last().map_or(0.0, |step| had_ns(step, at_ns));
+            steps.push((at_ns, share, had_ns));
+        }
+        Self { steps }
+    }
+
+    /// Returns the processor time that a thread had if it wanted one throughout, ns.
+    pub fn time_ns(&self, (from_ns, to_ns): Stretch) -> f64 {
+        let until = |at_ns: u64| {
+            let after = self.steps.partition_point(|step| step.0 <= at_ns);
+            let step = after.checked_sub(1).map(|at| &self.steps[at]);
+            step.map_or(0.0, |step| had_ns(step, at_ns))
+        };
+        until(to_ns) - until(from_ns)
+    }
+}
+
+fn had_ns(&(since_ns, share, had_ns): &(u64, f64, f64), at_ns: u64) -> f64 {
+    had_ns + share * (at_ns - since_ns) as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,5 +225,14 @@ mod tests {
         assert_eq!(waited(&waits, (5, 20)), Some((10, 20)));
         assert_eq!(waited(&waits, (5, 13)), Some((10, 12)));
         assert_eq!(waited(&waits, (31, 39)), None);
+    }
+
+    #[test]
+    fn threads_share_the_processors() {
+        let shares = Shares::of(&[(0, 10), (0, 10), (4, 8), (4, 8)], 2);
+        for (stretch, ns) in [((0, 4), 4.0), ((0, 10), 8.0), ((5, 7), 1.0), ((4, 8), 2.0)] {
+            let found_ns = shares.time_ns(stretch);
+            assert!((found_ns - ns).abs() < 1e-9, "{stretch:?}: {found_ns}");
+        }
     }
 }

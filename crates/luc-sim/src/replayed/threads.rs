@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use luc_trace::{CREATED, Span, SpanKind};
 
+use super::Replayed;
 use super::operations::{Operation, Operations, Since};
 use super::work::{COMPUTES_NS, Work, pages_of};
 use crate::costs::Costs;
@@ -28,8 +29,11 @@ const DIR: u32 = 0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Lets time pass, ns.
-    Rest(u64),
+    /// Lets time pass, or takes these instructions if the thread computed meanwhile.
+    Rest {
+        ns: u64,
+        computes: u64,
+    },
     Do(Op),
     /// Waits until the first transaction is locked.
     Misses,
@@ -91,9 +95,32 @@ impl Threads {
         self.chains.len()
     }
 
-    /// Runs the threads on this machine and returns their spans as in a recording: from their start
-    /// to this time, in the order of their ends.
-    pub fn run(&self, setup: &Setup, until_ns: u64) -> Vec<Span> {
+    /// Returns the mean share of their time that the threads rest, in a recording of this length.
+    pub fn rests_share(&self, length_ns: u64) -> f64 {
+        let steps = self.chains.iter().flat_map(|chain| chain.steps.iter());
+        let rests_ns = steps.map(|step| match step {
+            Step::Rest { ns, .. } => *ns as f64,
+            _ => 0.0,
+        });
+        rests_ns.sum::<f64>() / (length_ns as f64 * self.count() as f64)
+    }
+
+    /// Returns the same threads, which compute wherever they rested.
+    pub fn computing(&self) -> Self {
+        let mut threads = self.clone();
+        for chain in &mut threads.chains {
+            let steps = chain.steps.iter().map(|step| match *step {
+                Step::Rest { computes, .. } => Step::Do(Op::Compute(computes)),
+                step => step,
+            });
+            chain.steps = steps.collect();
+        }
+        threads
+    }
+
+    /// Runs the threads on this machine, from their start to this time. The spans are as in a
+    /// recording, in the order of their ends.
+    pub fn run(&self, setup: &Setup, until_ns: u64) -> Replayed {
         let programs = self
             .chains
             .iter()
@@ -105,6 +132,7 @@ impl Threads {
         node.watch();
         node.start();
         let start_ns = node.now_ns();
+        let before = node.activity();
         for (task, chain) in (0..).zip(&self.chains) {
             node.begin(task, start_ns.saturating_add(chain.begin_ns));
         }
@@ -115,6 +143,7 @@ impl Threads {
             node.release(task, node.now_ns());
         }
         node.run(until_ns);
+        let activity = node.activity().since(&before);
         let mut spans = node.recording().into_spans();
         spans.retain(|span| span.begin_ns >= start_ns);
         for span in &mut spans {
@@ -123,7 +152,7 @@ impl Threads {
                 *at_ns = at_ns.saturating_sub(start_ns);
             }
         }
-        spans
+        Replayed { spans, activity }
     }
 }
 
@@ -182,9 +211,10 @@ impl Context<'_> {
             if let Some(ns) = self.work.turn_ns(pair) {
                 steps.push(Step::Do(Op::Compute(self.work.instructions(ns))));
             } else {
-                let rest_ns = self.work.rest_ns(pair);
-                longest_ns = rest_ns.max(longest_ns);
-                steps.push(Step::Rest(rest_ns));
+                let ns = self.work.rest_ns(pair);
+                longest_ns = ns.max(longest_ns);
+                let computes = self.work.computed(pair);
+                steps.push(Step::Rest { ns, computes });
             }
         }
         Some(Chain {
@@ -293,7 +323,7 @@ impl Program for Replay {
         self.at += 1;
         match *step {
             Step::Do(op) => op,
-            Step::Rest(ns) => rest(went, ns),
+            Step::Rest { ns, .. } => rest(went, ns),
             Step::Misses if self.walks == 0 => Op::Park,
             Step::Misses => Op::Compute(0),
         }

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use luc_trace::{CREATED, Span, SpanKind};
 
-use super::operations::{Operation, Operations, Stretch, more_than, taken_ns};
+use super::operations::{Operation, Operations, Shares, Stretch, more_than, taken_ns};
 use crate::costs::Costs;
 use crate::files::pages;
 use crate::node::TIMER_SLACK_NS;
@@ -66,6 +66,8 @@ pub(super) struct Work {
     taken: Vec<Stretch>,
     /// The same, with stretches joined whose gap is at most [`COMPUTES_NS`].
     crowded: Vec<Stretch>,
+    /// Processor time of threads that compute in the gaps between their operations.
+    shares: Shares,
 }
 
 fn kind_of(span: &Span) -> Option<usize> {
@@ -108,6 +110,7 @@ impl Work {
         let mut samples: [Vec<(f64, f64)>; 4] = Default::default();
         let mut turns: BTreeMap<(SpanKind, SpanKind), Vec<f64>> = BTreeMap::new();
         let mut rests: BTreeMap<(SpanKind, SpanKind), Vec<u64>> = BTreeMap::new();
+        let mut wanted = ready.to_vec();
         for (pid, of_thread) in operations {
             let waits = waits.get(pid).map_or(&[][..], Vec::as_slice);
             for operation in of_thread {
@@ -125,6 +128,7 @@ impl Work {
                 let rest_ns = pair[1].span.begin_ns - pair[0].end_ns;
                 rests.entry(pair_of(pair)).or_default().push(rest_ns);
                 let stretch = (pair[0].end_ns, pair[1].span.begin_ns);
+                wanted.push(stretch);
                 if alone.is_sample(*pid, stretch, 0) {
                     let between = turns.entry(pair_of(pair)).or_default();
                     between.push((stretch.1 - stretch.0) as f64);
@@ -158,6 +162,8 @@ impl Work {
                 .collect(),
             crowded: joined(&taken),
             taken,
+            // If the number of processors is unknown, each thread has its own.
+            shares: Shares::of(&wanted, cpus.unwrap_or(u16::MAX)),
         }
     }
 
@@ -200,6 +206,13 @@ impl Work {
         }
         let idle_ns = took_ns - taken_ns(&self.taken, stretch);
         mean_ns.filter(|_| idle_ns <= COMPUTES_NS)
+    }
+
+    /// Returns the instructions between two operations if the thread computes all the time, as far
+    /// as it has a processor.
+    pub fn computed(&self, pair: &[Operation]) -> u64 {
+        let stretch = (pair[0].end_ns, pair[1].span.begin_ns);
+        self.instructions(self.shares.time_ns(stretch))
     }
 
     /// Returns how long a thread rests between two operations, without its wait for a processor.
