@@ -60,7 +60,7 @@ codes! {
     Command = 22 ["run" "trace"]
         "the command did not start or hit its time limit (otherwise: its own status)",
     ReplayMismatch = 23 ["replay"] "a decision differs from the recorded one",
-    Trace = 24 ["trace" "replay" "doctor" "sim"] "a trace cannot be read or recorded",
+    Trace = 24 ["trace" "replay" "doctor" "power" "sim"] "a trace cannot be read or recorded",
     PromiseBroken = 25 ["torture" "promises"]
         "the files lack something that a sync acknowledged, or hold something impossible",
     LucHelps = 26 ["doctor"] "something costs time, and LUC would or might help",

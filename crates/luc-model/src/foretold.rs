@@ -22,7 +22,7 @@ use crate::stats::{self, mean, per_s, share};
 /// The second half is compared if at least this share of stock's operations ended there.
 const LATE_SHARE_MIN: f64 = 0.25;
 /// More slices cut more operations at their ends; fewer show less of the spread.
-const SLICES: usize = 8;
+pub(crate) const SLICES: usize = 8;
 /// With fewer operations per slice on average, no spread is given.
 const OPERATIONS_MIN: f64 = 10.0;
 
@@ -43,7 +43,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    fn params(self) -> Option<Params> {
+    pub(crate) fn params(self) -> Option<Params> {
         match self {
             Self::Stock => None,
             Self::BestBatching => Some(under("batching")),
@@ -82,8 +82,15 @@ pub struct Rates {
 }
 
 impl Rates {
+    /// Counts the part of a recording that is run again.
+    pub(crate) fn measured(machine: &Calibration) -> Self {
+        let recorded = machine.recorded();
+        let first_ns = recorded.first().map_or(0, |span| span.begin_ns);
+        Self::of(recorded, (first_ns, first_ns + machine.length_ns()))
+    }
+
     /// Counts the spans that ended in a part of a trace.
-    fn of(spans: &[Span], (from_ns, to_ns): (u64, u64)) -> Self {
+    pub(crate) fn of(spans: &[Span], (from_ns, to_ns): (u64, u64)) -> Self {
         let ended = |span: &&Span| (from_ns..=to_ns).contains(&span.end_ns);
         let count = |of: fn(&Span) -> bool| {
             let found = spans.iter().filter(ended).filter(|span| of(span)).count();
@@ -99,6 +106,15 @@ impl Rates {
             sync: stats::times(syncs.map(Span::duration_ns)),
         }
     }
+}
+
+/// Returns the part of a run that is compared with other runs: its second half, if enough of the
+/// load is left by then.
+pub(crate) fn settled(spans: &[Span], duration_ns: u64) -> (u64, u64) {
+    let (whole, half) = ((0, duration_ns), (duration_ns / 2, duration_ns));
+    let rate = |part| Rates::of(spans, part).operations_per_s;
+    let enough = rate(half) >= 2.0 * LATE_SHARE_MIN * rate(whole);
+    if enough { half } else { whole }
 }
 
 /// Counts the operations that ended in each slice of a time.
@@ -151,10 +167,8 @@ impl Foretold {
         let whole = (0, duration_ns);
         let spans = machine.replay(None);
         let base = Rates::of(&spans, whole);
-        let half = (duration_ns / 2, duration_ns);
-        let late = Rates::of(&spans, half);
-        let enough = late.operations_per_s >= 2.0 * LATE_SHARE_MIN * base.operations_per_s;
-        let (part, late) = if enough { (half, late) } else { (whole, base) };
+        let part = settled(&spans, duration_ns);
+        let late = Rates::of(&spans, part);
         let counts = slices(&spans, part);
         let each = mean(counts.iter().map(|count| *count as f64));
         let predict = |rule: Rule, spans: &[Span]| {
@@ -175,9 +189,7 @@ impl Foretold {
                     .collect(),
             }
         };
-        let recorded = machine.recorded();
-        let first_ns = recorded.first().map_or(0, |span| span.begin_ns);
-        let measured = Rates::of(recorded, (first_ns, first_ns + duration_ns));
+        let measured = Rates::measured(machine);
         let off = (base.operations_per_s - measured.operations_per_s).abs();
         Self {
             measured,

@@ -13,6 +13,7 @@
 //! | [`algorithms`] | Algorithm 4.1 as published and the sets of Algorithm 4.2, beside the measured times |
 //! | [`observed`] | a trace as syncs with the commits that served them, and writes with their waits |
 //! | [`foretold`] | predicted gains from LUC: the simulator runs the threads of a trace again |
+//! | [`clocks`] | the answer of `luc power --from`: the same threads at lower clocks |
 //! | [`causes`] | the quantities that move with throughput over many traces |
 //! | [`comparison`] | the answer of `luc trace model` |
 //! | [`summary`] | the answer of `luc trace summary` |
@@ -41,6 +42,7 @@
 pub mod algorithms;
 pub mod blame;
 pub mod causes;
+pub mod clocks;
 pub mod comparison;
 pub mod diagnosis;
 pub mod foretold;

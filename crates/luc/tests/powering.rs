@@ -10,6 +10,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::{Load, Pretended, ended, put_whole, signal, start};
+use luc_test::command::{assert_begins, assert_ends, assert_holds};
 use rustix::process::Signal;
 
 const POLICIES: [&str; 2] = [
@@ -303,7 +304,8 @@ fn what_it_cannot_do_is_told_in_a_line() {
     let none = said(&["power", "/srv/data", "--epp"]);
     let line = "luc: power /srv/data: this machine offers no energy_performance_preference in \
                 /sys/devices/system/cpu/cpufreq, so its clock cannot be limited; in a virtual \
-                machine only the host can do so\n[exit 12]\n";
+                machine only the host can do so; for an answer by the simulator, `luc trace record \
+                -o run.luc --on /srv/data --seconds 60` and `luc power --from run.luc`\n[exit 12]\n";
     assert_eq!(none, line);
     let none = said(&["power", "/srv/data", "--min-mhz", "2400"]);
     assert!(none.contains("no clock to try from 2400000") && none.ends_with("[exit 12]\n"));
@@ -319,4 +321,77 @@ fn what_it_cannot_do_is_told_in_a_line() {
         let denied = said(words);
         assert!(denied.ends_with("[exit 3]\n"), "{denied}");
     }
+}
+
+/// A recording of threads that sync for 4 ms and then do something else for 6 ms, on one processor.
+fn recording(file: &Path, threads: u32) {
+    use luc_trace::{Header, Span, SpanKind};
+    const US: u64 = 1_000;
+    let dev = "254:16".parse().expect("a device");
+    let spans = (2..400_u32).flat_map(|tid| {
+        let begin_ns = u64::from(tid) * 10_000 * US;
+        let of = move |kind, pid, begin_ns| Span {
+            pid,
+            dev,
+            tid,
+            ..Span::of(kind, begin_ns, begin_ns + 4000 * US)
+        };
+        let commit = Span {
+            marks_ns: [begin_ns + 20 * US; 3],
+            ..of(SpanKind::Commit, 1, begin_ns)
+        };
+        let syncs = (0..threads).map(move |thread| Span {
+            done_tid: tid - 1,
+            ..of(SpanKind::Fsync, 41 + thread, begin_ns - 10 * US)
+        });
+        std::iter::once(commit).chain(syncs)
+    });
+    luc_test::command::record(file, &Header::default().with("cpus", "1"), spans);
+}
+
+#[test]
+fn a_recording_tells_the_lowest_clock_by_the_simulator() {
+    let dir = tempfile::tempdir().expect("temporary folder");
+    recording(&dir.path().join("run.luc"), 1);
+    let power = |words: &[&str]| {
+        let mut command = common::luc();
+        command.args(["power", "--from", "run.luc"]).args(words);
+        command.current_dir(dir.path());
+        luc_test::command::run(&mut command)
+    };
+    let text = power(&["--tolerance", "5%", "--machine", "e3-server"]);
+    assert_begins(&text, "a model, not a measurement: ");
+    // At half the clock, 4 ms and 6 ms become 4 ms and 12 ms if the thread computes.
+    for line in [
+        "\n59.9% of the threads' time lies in gaps ",
+        "\nstock, if threads compute in the gaps: 99.9 syncs/s with a p99 of 4.00 ms ",
+        "\n0.5    0.62",
+        "\nwith LUC, if threads wait in the gaps: ",
+        "\nenergy unknown: no open, write or close of the recording tells ",
+        "\nstock: the lowest clock within 5.0% is 0.4 to 1.0 of the recorded one: 1.0 if threads \
+         compute in the gaps, 0.4 if they wait\n",
+    ] {
+        assert_holds(&text, line);
+    }
+    assert_ends(&text, "[exit 0]\n");
+    let json = power(&["--json"]);
+    assert_holds(&json, "\"model\": true,");
+    assert_holds(&json, "\"gaps\": \"compute\",");
+    for (words, why) in [
+        (&["--machine", "cray"][..], "no machine cray"),
+        (&["--apply"], "cannot be used with"),
+        (&["/srv/data"], "cannot be used with"),
+    ] {
+        let said = power(words);
+        assert_holds(&said, why);
+        assert_ends(&said, "[exit 2]\n");
+    }
+    // Sixteen threads on one processor could not begin all their syncs within 10 us.
+    recording(&dir.path().join("run.luc"), 16);
+    let text = power(&["--tolerance", "5%"]);
+    assert_holds(&text, " from the recording, too much to be trusted\n");
+    let line = "\nwith LUC: no answer, because the simulation of the recording is off by ";
+    assert_holds(&text, line);
+    fs::write(dir.path().join("run.luc"), "nothing").expect("a file");
+    assert_ends(&power(&[]), "[exit 24]\n");
 }

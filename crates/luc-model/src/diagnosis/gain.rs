@@ -11,7 +11,7 @@ use luc_trace::Trace;
 use serde::Serialize;
 
 /// If the simulation of stock is off by more than this, it is not trusted for other rules.
-const STOCK_ERROR_SHARE_MAX: f64 = 0.15;
+pub(crate) const STOCK_ERROR_SHARE_MAX: f64 = 0.15;
 /// Syncs whose commit is unknown pass unchanged in the replay, so with more of them it says little.
 const UNSERVED_SHARE_MAX: f64 = 0.10;
 /// If a trace lacks more operations than this, its threads' chains of operations are different

@@ -34,6 +34,7 @@ pub use advice::Help;
 pub use confidence::{Confidence, Level};
 pub use evidence::{Evidence, Verdict, VerdictKind};
 pub use facts::{Facts, IoLimit, Luc};
+pub(crate) use gain::STOCK_ERROR_SHARE_MAX;
 pub use gain::{Gain, Gains};
 pub use glimpse::{Behind, Glimpse, ModuleCounts, glimpse, render_glimpse};
 pub use processes::{Processes, Sufferer, Syncer};

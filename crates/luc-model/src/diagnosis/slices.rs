@@ -41,7 +41,7 @@ impl Estimate {
 
     /// Estimates a value and its interval from its values in slices, and from a share by which it
     /// may be off in addition.
-    pub(super) fn of(value: f64, of_slices: &[f64], error_share: f64) -> Self {
+    pub(crate) fn of(value: f64, of_slices: &[f64], error_share: f64) -> Self {
         let count = of_slices.len();
         let Some(t) = count.checked_sub(VALUES_MIN).and_then(|at| T_95.get(at)) else {
             return Self::exact(value);

@@ -1,5 +1,6 @@
 //! `luc power`
 
+mod recorded;
 mod text;
 
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use clap::ValueHint;
 use luc_guard::Why;
 use luc_host::sysfs::{self, Attached};
 use luc_host::{System, journal, kernel, steerable};
+use luc_power::machine::{Machine, MachineError};
 use luc_power::meter::{Boundary, Energy, External, Meter};
 use serde::Serialize;
 
@@ -24,17 +26,33 @@ use luc_watch::trial::Ended;
 /// percentile, and power if a meter is found. It stops at the first clock that is slower. At its
 /// end or on Ctrl-C the old limits return; after `kill -9`, the next `luc power` puts them back. If
 /// another program changes the clock's settings meanwhile, it ends, and that setting stays.
-/// docs/power.md explains the result.
+///
+/// `--from` answers from a recording instead, without privileges: the simulator runs the recorded
+/// load at lower clocks, on stock and with LUC. A recording does not tell whether threads compute
+/// between their operations, so the answer may be a range. docs/power.md explains the results.
 #[derive(Debug, clap::Args)]
 #[allow(clippy::struct_excessive_bools)] // each is a switch
 #[command(after_help = "Examples:\n\
     \x20 luc power /srv/mail\n\
     \x20 luc power /srv/mail --seconds 3600 --tolerance 2% --apply\n\
+    \x20 luc power --from run.luc --machine e3-server\n\
     \x20 luc power --restore")]
 pub struct Args {
     /// A path on the file system, or its block device, as in /dev/vdb, vdb or 254:16
-    #[arg(value_name = "PATH|DEVICE", value_hint = ValueHint::AnyPath, required_unless_present = "restore")]
+    #[arg(value_name = "PATH|DEVICE", value_hint = ValueHint::AnyPath, required_unless_present_any = ["restore", "from"])]
     path: Option<PathBuf>,
+    /// Recording of `luc trace record` to simulate at lower clocks instead; - for standard input
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["path", "seconds", "min_mhz", "epp", "meter", "apply"]
+    )]
+    from: Option<PathBuf>,
+    /// Machine of the energy model, with changes, as in `r710:idle_w=50`; the recorded clock is
+    /// taken for its highest [default: none, no joules]
+    #[arg(long, value_name = "MACHINE", requires = "from", value_parser = machine)]
+    machine: Option<Machine>,
     /// Length of the whole search in seconds, 10 to 86400
     #[arg(long, value_name = "SECONDS", default_value = "900", value_parser = clap::value_parser!(u32).range(10..=86_400))]
     seconds: u32,
@@ -60,6 +78,11 @@ pub struct Args {
     /// Print JSON at the end instead of a line for each clock
     #[arg(long)]
     json: bool,
+}
+
+fn machine(text: &str) -> Result<Machine, String> {
+    text.parse()
+        .map_err(|error: MachineError| error.to_string())
 }
 
 fn tolerance(text: &str) -> Result<f64, String> {
@@ -97,14 +120,21 @@ struct Report<'a> {
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        match &self.path {
-            Some(path) if !self.restore => self.search(path, context),
-            _ => restore(context),
+        match (&self.path, &self.from) {
+            (_, Some(file)) => {
+                let machine = self.machine.as_ref();
+                recorded::foretell(file, machine, self.tolerance, self.json, context)
+            }
+            (Some(path), None) => self.search(path, context),
+            (None, None) => restore(context),
         }
     }
 
     fn interrupt(&self) -> Interrupt {
-        Interrupt::AsksThen(put_back_at_once)
+        match self.from {
+            Some(_) => Interrupt::Ends,
+            None => Interrupt::AsksThen(put_back_at_once),
+        }
     }
 }
 
@@ -136,7 +166,13 @@ impl Args {
         let system = context.system;
         let shown = path.display().to_string();
         let cannot = |why| Failure::coded(Code::KernelUnsupported, format!("power {shown}: {why}"));
-        Clocks::policies(system, self.setting()).map_err(cannot)?;
+        let offered = Clocks::policies(system, self.setting());
+        offered.map_err(|why| {
+            cannot(format!(
+                "{why}; for an answer by the simulator, `luc trace record -o run.luc --on {shown} --seconds 60` and \
+                 `luc power --from run.luc`"
+            ))
+        })?;
         let journal = steerable::at(system, path)?;
         permitted(system, &format!("limit the clock for {shown}"))?;
         let (lock, line) = limit::restore(system)?;

@@ -32,7 +32,7 @@ verbs! {
 }
 
 /// Names a file system for people.
-fn place(mount_point: Option<&str>, device: &str) -> String {
+pub(super) fn place(mount_point: Option<&str>, device: &str) -> String {
     match mount_point {
         Some(point) => format!("{} ({device})", printable(point)),
         None => device.to_owned(),
