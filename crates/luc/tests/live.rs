@@ -99,6 +99,8 @@ fn status_adds_an_interval_where_it_is_asked_for() {
     let json = machine.run(&["status", "--json", "--live=0.2"]);
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["live"]["schema"], 1);
+    assert!(json["live"]["energy"]["unknown"].is_string(), "{json}");
+    assert_holds(&live, "\nenergy: unknown: ");
     let off = Pretended::new().run(&["status", "--live"]);
     assert!(
         off.contains("no live numbers: ") && !off.contains("[exit"),

@@ -9,7 +9,7 @@ use std::process::{Child, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Load, Pretended, ended, signal, start};
+use common::{Load, Pretended, ended, put_whole, signal, start};
 use luc_test::command::{assert_ends, assert_holds};
 use rustix::process::Signal;
 
@@ -98,6 +98,7 @@ fn a_trial_tells_what_luc_gives_and_leaves_it_as_it_was() {
         assert_eq!(code, Some(0), "{said}");
         assert_holds(&said, "LUC helps here: it gives ");
         assert_holds(&said, "sync calls per second");
+        assert_holds(&said, "energy unknown: ");
         assert!(
             said.contains("nothing is traced"),
             "what is not seen is told: {said}"
@@ -109,7 +110,25 @@ fn a_trial_tells_what_luc_gives_and_leaves_it_as_it_was() {
 #[test]
 fn a_trial_for_programs() {
     let host = Host::new();
-    let _load = host.load(900.0, 1000.0);
+    let package = "/sys/class/powercap/intel-rapl:0";
+    for (file, text) in [
+        ("name", "package-0\n"),
+        ("energy_uj", "0\n"),
+        ("max_energy_range_uj", "262143328850\n"),
+    ] {
+        host.machine.put(&format!("{package}/{file}"), text);
+    }
+    let since = Instant::now();
+    let _load = Load::new(&host.root, move |root| {
+        let joules = 40.0 * since.elapsed().as_secs_f64();
+        let file = root.join("sys/class/powercap/intel-rapl:0/energy_uj");
+        put_whole(&file, joules * 1e6);
+        match mode_in(&root.join(DIR)).as_str() {
+            "steer" => Some(900.0),
+            "observe" => Some(1000.0),
+            _ => None,
+        }
+    });
     let words = [
         "try",
         "/srv/data",
@@ -134,6 +153,15 @@ fn a_trial_for_programs() {
         .expect("a rate");
     assert!((500.0..1500.0).contains(&calls), "{report}");
     assert_eq!(report["luc"]["journal_thread_ns_per_s"], 0.0);
+    assert_eq!(report["energy_of"]["of"], "packages");
+    assert!(report["energy_unknown"].is_null(), "{report}");
+    for side in ["luc", "stock"] {
+        let number = |name: &str| report[side][name].as_f64().expect("a number");
+        assert!((20.0..80.0).contains(&number("watts")), "{report}");
+        // 40 W over 900 or 1000 calls per second.
+        let joules = number("joules_per_sync_call");
+        assert!((0.02..0.08).contains(&joules), "{report}");
+    }
     // The policy is restored, too.
     assert_eq!(
         (host.knob("copyout").as_str(), host.mode().as_str()),

@@ -19,6 +19,18 @@ pub enum Boundary {
     ExternalMeter,
 }
 
+impl Boundary {
+    /// Returns its name as JSON has it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::PackagesAndDram { .. } => "packages_and_dram",
+            Self::Packages { .. } => "packages",
+            Self::Battery => "battery",
+            Self::ExternalMeter => "external_meter",
+        }
+    }
+}
+
 impl fmt::Display for Boundary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let packages = |packages: u32| match packages {

@@ -136,6 +136,15 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// Returns the energy since the meter was found, joules; `None` if it lost count.
+    pub fn joules(&self) -> Option<f64> {
+        self.counted.as_ref().ok().map(|counted| counted.joules)
+    }
+
+    pub fn boundary(&self) -> Boundary {
+        self.facts.boundary
+    }
+
     /// Returns the energy from this sample to a later one of the same meter.
     pub fn until(&self, later: &Self) -> Spent {
         let counted = |before: &Counted| {
@@ -166,6 +175,14 @@ pub struct Spent {
 }
 
 impl Spent {
+    /// Adds two times of the same meter, of which any may be missing.
+    pub fn sum(a: Option<Self>, b: Option<Self>) -> Option<Self> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(a.and(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
     /// Adds another time of the same meter.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

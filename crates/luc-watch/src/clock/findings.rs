@@ -4,8 +4,8 @@ use luc_guard::{ClockTrial, ClockVerdict, Undecided};
 use luc_power::meter::{Energy, Reading, Spent};
 use serde::Serialize;
 
-use super::{ClockSums, Clocks, Search};
-use crate::trial::{Ratio, Windows};
+use super::{Clocks, Search};
+use crate::trial::{Ratio, Sums, Windows};
 
 /// Hours of a year.
 pub const YEAR_H: f64 = 365.25 * 24.0;
@@ -18,25 +18,17 @@ pub struct AtClock {
 }
 
 impl AtClock {
-    fn add(&mut self, calls: u64, (begin, end): &(ClockSums, ClockSums)) {
+    fn add(&mut self, calls: u64, (begin, end): &(Sums, Sums)) {
         self.calls += calls;
         let more = begin.energy.as_ref().zip(end.energy.as_ref());
-        let Some(more) = more.map(|(begin, end)| begin.until(end)) else {
-            return;
-        };
-        self.spent = Some(match self.spent.take() {
-            Some(spent) => spent.and(more),
-            None => more,
-        });
+        let more = more.map(|(begin, end)| begin.until(end));
+        self.spent = Spent::sum(self.spent.take(), more);
     }
 
     /// Adds the windows of another side.
     fn and(mut self, other: &Self) -> Self {
         self.calls += other.calls;
-        self.spent = match (self.spent.take(), other.spent.clone()) {
-            (Some(a), Some(b)) => Some(a.and(b)),
-            (a, b) => a.or(b),
-        };
+        self.spent = Spent::sum(self.spent.take(), other.spent.clone());
         self
     }
 
@@ -54,7 +46,7 @@ pub struct Spending {
 }
 
 impl Spending {
-    pub(super) fn add(&mut self, windows: &Windows<ClockSums>) {
+    pub(super) fn add(&mut self, windows: &Windows<Sums>) {
         self.lower.add(windows.pair.on.calls, &windows.on);
         self.highest.add(windows.pair.off.calls, &windows.off);
     }

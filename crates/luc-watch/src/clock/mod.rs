@@ -17,11 +17,11 @@ use luc_bpf::Histogram;
 use luc_guard::{ClockVerdict, Descent, Lengths, Side, Subject as _, Tails, Trouble, Why};
 
 use crate::time::{asleep, now};
-use crate::trial::{Ended, Windows, run_pair, seed};
+use crate::trial::{Ended, Sums, Windows, run_pair, seed};
 
 pub use clocks::{Clock, Clocks, Setting};
 pub use findings::{AtClock, ClockFindings, Spending, YEAR_H};
-pub use subject::{ClockSubject, ClockSums};
+pub use subject::ClockSubject;
 
 /// Each window has enough syncs for a 99th percentile if the load makes 50 a second.
 const LENGTHS: Lengths = Lengths {
@@ -54,7 +54,7 @@ impl Search {
         }
     }
 
-    fn hear(&mut self, clock: usize, windows: &Windows<ClockSums>) -> Option<ClockVerdict> {
+    fn hear(&mut self, clock: usize, windows: &Windows<Sums>) -> Option<ClockVerdict> {
         self.spent[clock].add(windows);
         let tails = tails(windows);
         self.descent.hear(Some((&windows.pair, tails)), now())
@@ -115,10 +115,10 @@ fn ended_by(trouble: Trouble) -> Ended {
 }
 
 /// The 99th percentiles of a pair; `None` if times are not seen.
-fn tails(windows: &Windows<ClockSums>) -> Option<Tails> {
-    let tail = |(begin, end): &(ClockSums, ClockSums)| {
-        let begin = begin.load.traced.as_ref()?;
-        let counts = end.load.traced.as_ref()?.since(begin);
+fn tails(windows: &Windows<Sums>) -> Option<Tails> {
+    let tail = |(begin, end): &(Sums, Sums)| {
+        let begin = begin.traced.as_ref()?;
+        let counts = end.traced.as_ref()?.since(begin);
         tail_ns(&counts.sync_hist)
     };
     Some(Tails {

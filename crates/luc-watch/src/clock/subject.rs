@@ -4,19 +4,12 @@ use luc_guard::{Side, Subject, Totals, Trouble};
 use luc_host::System;
 use luc_host::settings::value;
 use luc_host::sysfs::Attached;
-use luc_power::meter::{Meter as EnergyMeter, Sample};
+use luc_power::meter::Meter as EnergyMeter;
 
 use super::clocks::{Clock, Clocks};
 use super::limit;
 use crate::WatchError;
 use crate::trial::{Measured, Meter, Sums};
-
-/// Totals at an edge of a window.
-#[derive(Clone, Debug)]
-pub struct ClockSums {
-    pub load: Sums,
-    pub energy: Option<Sample>,
-}
 
 pub struct ClockSubject<'a> {
     system: &'a dyn System,
@@ -124,12 +117,12 @@ impl Subject for ClockSubject<'_> {
 }
 
 impl Measured for ClockSubject<'_> {
-    type Sums = ClockSums;
+    type Sums = Sums;
 
-    fn sums(&self) -> Option<ClockSums> {
-        Some(ClockSums {
-            load: self.meter.read_any(self.system)?,
+    fn sums(&self) -> Option<Sums> {
+        Some(Sums {
             energy: self.energy.map(EnergyMeter::sample),
+            ..self.meter.read_any(self.system)?
         })
     }
 }

@@ -21,6 +21,7 @@ use luc_control::Dev;
 use luc_host::health::HealthCheck;
 use luc_host::journal::{self, Journal};
 use luc_host::{System, kernel, process, sysfs, watching};
+use luc_power::meter::Meter as EnergyMeter;
 use luc_trace::{Process, Unseen, printable};
 
 use crate::WatchError;
@@ -54,6 +55,8 @@ pub struct Sampler {
     mounts: (String, Vec<String>),
     journals: Vec<Journal>,
     health: HealthCheck,
+    /// The meter of energy, or why there is none; `None` if nobody asked for it.
+    energy: Option<Result<EnergyMeter, String>>,
     tracing: Tracing,
     names: BTreeMap<u32, Process>,
     before: Option<Reading>,
@@ -88,6 +91,7 @@ impl Sampler {
             mounts: (String::new(), Vec::new()),
             journals: Vec::new(),
             health: HealthCheck::new(system),
+            energy: None,
             tracing: Tracing {
                 tracer: Err(TracerError::Elsewhere),
                 generation: 0,
@@ -108,6 +112,16 @@ impl Sampler {
     pub fn without_processes(self) -> Self {
         Sampler {
             processes: false,
+            ..self
+        }
+    }
+
+    /// Reads the energy of the machine, too, as far as it has counters.
+    #[must_use]
+    pub fn with_energy(self, system: &dyn System) -> Self {
+        let meter = EnergyMeter::find(&system.path("/"), None);
+        Sampler {
+            energy: Some(meter.map_err(|error| error.to_string())),
             ..self
         }
     }
@@ -168,6 +182,10 @@ impl Sampler {
             module_loaded: sysfs::loaded(system),
             lacks: self.tracing.lacks.clone(),
             unseen: self.tracing.unseen.clone(),
+            energy: self.energy.as_ref().map(|meter| match meter {
+                Ok(meter) => Ok(meter.sample()),
+                Err(why) => Err(why.clone()),
+            }),
             ..Reading::default()
         };
         let attached = sysfs::attached(system).unwrap_or_default();

@@ -9,6 +9,7 @@ use luc_control::Dev;
 use luc_host::System;
 use luc_host::health::Health;
 use luc_host::sysfs::{self, Attached};
+use luc_power::meter::Sample;
 use luc_trace::{Process, Unseen};
 use serde::Serialize;
 
@@ -28,6 +29,8 @@ pub struct Reading {
     /// Number of the tracer that counted: totals of two tracers cannot be compared.
     pub generation: Option<u32>,
     pub lost: Option<u64>,
+    /// The meter of energy, or why there is none; `None` if nobody asked for it.
+    pub energy: Option<Result<Sample, String>>,
     /// The journals, in the order of their mounts.
     pub journals: Vec<JournalReading>,
     /// The processes, by process ID.

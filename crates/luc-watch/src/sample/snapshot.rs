@@ -7,6 +7,7 @@ use luc_bpf::{Counts, ProcessCounts};
 use luc_control::{CounterKind, Dev, counters};
 use luc_host::as_text;
 use luc_host::health::Health;
+use luc_power::meter::Energy;
 use luc_trace::{Sight, SpanKind, Unseen};
 use serde::Serialize;
 
@@ -28,6 +29,9 @@ pub struct Snapshot {
     pub lacks: Vec<String>,
     /// Kinds of events that the tracer cannot see, as trace exports name them.
     pub unseen: Vec<&'static str>,
+    /// Energy of the machine in the interval; `None` if nobody asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy: Option<Energy>,
     /// The journals, in the order of their mounts.
     pub journals: Vec<JournalSample>,
     /// Processes that did something.
@@ -188,9 +192,19 @@ impl Snapshot {
             events_lost: traced.and_then(|before| Some(now.lost?.saturating_sub(before.lost?))),
             lacks: now.lacks.clone(),
             unseen: now.unseen.iter().map(|sight| sight.word()).collect(),
+            energy: before.and_then(|before| energy(before, now)),
             journals: journals.collect(),
             processes,
         }
+    }
+}
+
+fn energy(before: &Reading, now: &Reading) -> Option<Energy> {
+    match (before.energy.as_ref()?, now.energy.as_ref()?) {
+        (Ok(before), Ok(now)) => Some(before.until(now).energy()),
+        (Err(why), _) | (_, Err(why)) => Some(Energy::Unknown {
+            unknown: why.clone(),
+        }),
     }
 }
 

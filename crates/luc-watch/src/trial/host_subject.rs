@@ -7,6 +7,7 @@ use luc_control::{Knob, knob, knobs};
 use luc_guard::{Side, Subject, Totals, Trouble};
 use luc_host::sysfs::{self, Attached};
 use luc_host::{HostError, System};
+use luc_power::meter::Meter as EnergyMeter;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 
 use super::meter::{Measured, Meter, Sums};
@@ -18,6 +19,7 @@ pub struct HostSubject<'a> {
     system: &'a dyn System,
     attached: Attached,
     meter: Meter,
+    energy: Option<&'a EnergyMeter>,
     writes: Writes,
 }
 
@@ -45,9 +47,16 @@ impl<'a> HostSubject<'a> {
             system,
             attached,
             meter,
+            energy: None,
             writes,
         };
         Ok((subject, lacks))
+    }
+
+    /// Reads this meter, too, at the edges of windows.
+    #[must_use]
+    pub fn with_energy(self, energy: Option<&'a EnergyMeter>) -> Self {
+        Self { energy, ..self }
     }
 
     pub fn attached(&self) -> &Attached {
@@ -117,7 +126,10 @@ impl Measured for HostSubject<'_> {
     type Sums = Sums;
 
     fn sums(&self) -> Option<Sums> {
-        self.meter.read(self.system)
+        Some(Sums {
+            energy: self.energy.map(EnergyMeter::sample),
+            ..self.meter.read(self.system)?
+        })
     }
 }
 

@@ -8,6 +8,7 @@ use luc_bpf::Counts;
 use luc_guard::Subject;
 use luc_host::sysfs::{self, Attached};
 use luc_host::{HostError, System, journal};
+use luc_power::meter::Sample;
 
 use crate::WatchError;
 use crate::sample::Sampler;
@@ -21,6 +22,7 @@ pub struct Sums {
     pub writes_delayed: Option<u64>,
     /// CPU time of the journal's thread.
     pub thread_ns: Option<u64>,
+    pub energy: Option<Sample>,
 }
 
 /// A subject with more to read at the edges of its windows.
@@ -94,6 +96,7 @@ impl Meter {
             traced,
             writes_delayed: self.counter(system, "writes_delayed"),
             thread_ns: self.thread_ns(system),
+            energy: None,
         })
     }
 

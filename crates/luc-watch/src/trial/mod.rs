@@ -20,7 +20,7 @@ pub use guarded::GuardedFileSystems;
 pub use host_subject::HostSubject;
 pub use meter::{Measured, Meter, Sums};
 pub use pair::{Ended, Windows, compare_pair, run_pair};
-pub use tally::{Ratio, Shown, Tally, sentence};
+pub use tally::{Half, Ratio, Shown, Tally, sentence};
 
 /// A number that two processes hardly ever share.
 pub fn seed() -> u64 {

@@ -2,6 +2,7 @@
 
 use luc_bpf::Counts;
 use luc_guard::{Judge, Measure, Pair, TrialVerdict};
+use luc_power::meter::{Energy, Reading, Spent};
 use luc_stats::{Interval, Prior};
 use serde::Serialize;
 
@@ -19,6 +20,8 @@ pub struct Half {
     traced: Option<Counts>,
     writes_delayed: Option<u64>,
     thread_ns: Option<u64>,
+    /// `None` without a meter.
+    spent: Option<Spent>,
 }
 
 impl Default for Half {
@@ -31,6 +34,7 @@ impl Default for Half {
             traced: Some(Counts::default()),
             writes_delayed: Some(0),
             thread_ns: Some(0),
+            spent: None,
         }
     }
 }
@@ -48,6 +52,8 @@ pub struct Shown {
     pub writes_delayed_per_s: Option<f64>,
     /// CPU time of the journal's thread, per second.
     pub journal_thread_ns_per_s: Option<f64>,
+    pub watts: Option<f64>,
+    pub joules_per_sync_call: Option<f64>,
 }
 
 impl Half {
@@ -62,6 +68,9 @@ impl Half {
         let delayed = grew(end.writes_delayed, begin.writes_delayed);
         self.writes_delayed = plus(self.writes_delayed, delayed);
         self.thread_ns = plus(self.thread_ns, grew(end.thread_ns, begin.thread_ns));
+        let spent = begin.energy.as_ref().zip(end.energy.as_ref());
+        let spent = spent.map(|(begin, end)| begin.until(end));
+        self.spent = Spent::sum(self.spent.take(), spent);
         let more = end.traced.as_ref().zip(begin.traced.as_ref());
         let more = more.map(|(end, begin)| end.since(begin));
         self.traced = self.traced.take().zip(more).map(|(mut sum, more)| {
@@ -74,6 +83,9 @@ impl Half {
         let seconds = self.time_ns as f64 / 1e9;
         let per_s = |count: u64| (self.time_ns > 0).then(|| count as f64 / seconds);
         let traced = self.traced.as_ref();
+        let energy = self.energy();
+        let energy = energy.as_ref().and_then(Energy::reading);
+        let per_call = |reading: &Reading| reading.joules / self.calls as f64;
         Shown {
             windows: self.windows,
             time_s: seconds,
@@ -84,7 +96,14 @@ impl Half {
             fsync_p99_ns: traced.and_then(|counts| counts.sync_hist.quantile_ns(0.99)),
             writes_delayed_per_s: self.writes_delayed.and_then(per_s),
             journal_thread_ns_per_s: self.thread_ns.and_then(per_s),
+            watts: energy.map(|reading| reading.watts),
+            joules_per_sync_call: energy.filter(|_| self.calls > 0).map(per_call),
         }
+    }
+
+    /// Returns the energy of its windows; `None` without a meter or a window.
+    pub fn energy(&self) -> Option<Energy> {
+        self.spent.clone().map(Spent::energy)
     }
 }
 

@@ -37,8 +37,8 @@ pub struct Args {
     /// Print JSON, with every knob and counter under its own name
     #[arg(long)]
     json: bool,
-    /// Also show the events of this many seconds [default: 1], as `luc top` does; traced with BPF
-    /// if the kernel allows it
+    /// Also show the events of this many seconds [default: 1], as `luc top` does, and the machine's
+    /// energy; traced with BPF if the kernel allows it
     #[arg(
         long,
         value_name = "SECONDS",
@@ -152,7 +152,8 @@ fn sound(unsound: usize) -> Result<(), Failure> {
 fn sampler(args: &Args, context: &Context) -> Result<Sampler, WatchError> {
     let path = args.path.as_ref();
     let only = path.map(|path| journal::device_of(context.system, path));
-    Sampler::new(only.transpose()?, None, context.system)
+    let sampler = Sampler::new(only.transpose()?, None, context.system)?;
+    Ok(sampler.with_energy(context.system))
 }
 
 /// Prints the events of one interval after the other.

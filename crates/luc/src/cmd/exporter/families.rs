@@ -3,6 +3,7 @@
 use luc_bpf::{Counts, Histogram};
 use luc_control::{Counter, CounterKind, Dev, counters};
 use luc_host::FAULTS;
+use luc_power::meter::Sample;
 use luc_trace::{Sight, SpanKind};
 
 use super::text::{Family, Kind, Labels, Value};
@@ -257,6 +258,20 @@ pub fn wanted(reading: &Reading, wanted: &[Dev]) -> Family {
         Kind::Gauge,
         "always 1; mounted file systems that /etc/luc/luc.toml wants LUC on for",
         series,
+    )
+}
+
+/// Energy since the exporter started; no series once its meter lost count.
+pub fn energy(sample: &Sample) -> Family {
+    let boundary = sample.boundary();
+    let labels = vec![("domain", boundary.word().to_owned())];
+    Family::new(
+        "luc_energy_joules_total",
+        Kind::Counter,
+        &format!("energy since the exporter started, of {boundary}"),
+        sample
+            .joules()
+            .map(|joules| (labels, Value::Number(joules))),
     )
 }
 

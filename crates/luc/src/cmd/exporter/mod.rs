@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use clap::ValueHint;
 use luc_host::System;
+use luc_power::meter::Meter;
 
 use super::means::ByMeans;
 use super::{failed, service};
@@ -25,7 +26,7 @@ use luc_watch::time::wait;
 ///
 /// Answers GET /metrics, or keeps a file up to date for the textfile collector of `node_exporter`.
 /// With BPF, it counts the commits, syncs and waits of every ext4 and ext3 journal from the moment
-/// it starts. For journals with LUC on, it also serves the counters of `luc status`. If neither BPF
+/// it starts, and the machine's energy if it has counters. For journals with LUC on, it also serves the counters of `luc status`. If neither BPF
 /// nor the module is available, every `luc_tracer_attached` is 0 and the exporter keeps running.
 /// docs/grafana-dashboard.json is a dashboard of the metrics; docs/prometheus-alerts.yml holds
 /// alerting rules.
@@ -68,6 +69,7 @@ impl Verb for Args {
         let mut pages = Pages {
             sampler: sampler.without_processes(),
             mounts: Mounts::new(context.system),
+            energy: Meter::find(&context.system.path("/"), None).ok(),
             forget_traced: self.once,
         };
         let first = pages.sampler.read(context.system);
@@ -103,6 +105,7 @@ impl Verb for Args {
 struct Pages {
     sampler: Sampler,
     mounts: Mounts,
+    energy: Option<Meter>,
     /// Whether the tracer has only just started whenever a page is made.
     forget_traced: bool,
 }
@@ -111,14 +114,17 @@ impl Pages {
     fn next(&mut self, system: &dyn System) -> Result<String, Failure> {
         let reading = self.sampler.read(system);
         let mut reading = reading.map_err(failed("exporter"))?;
+        let mut energy = self.energy.as_ref().map(Meter::sample);
         if self.forget_traced {
             reading.forget_traced();
+            energy = None;
         }
         // Many machines have no luc.toml; a faulty one is the service's to report.
         let wanted = service::read(Path::new(service::CONFIG), system)
             .and_then(|config| Ok(self.mounts.named(system, &config)?));
         let mut all = families::families(&reading);
         all.push(families::wanted(&reading, &wanted.unwrap_or_default()));
+        all.extend(energy.map(|energy| families::energy(&energy)));
         all.extend(guards::families(&reading, system));
         Ok(text::render(&all))
     }

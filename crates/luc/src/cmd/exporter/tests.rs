@@ -5,11 +5,12 @@ use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::time::Duration;
 
-use super::families::{families, wanted};
+use super::families::{energy, families, wanted};
 use super::guards;
 use super::http::{Asked, Server, asked};
 use super::text::{Family, Kind, Value, render};
 use super::textfile;
+use luc_power::meter::Meter;
 use luc_trace::{Sight, Unseen};
 use luc_watch::sample::toys::reading;
 use luc_watch::sample::{JournalReading, Reading};
@@ -351,4 +352,27 @@ fn the_dashboard_uses_what_there_is() {
         }
     }
     assert!(used > 12, "{used}");
+}
+
+#[test]
+fn energy_names_its_boundary_and_ends_with_its_counter() {
+    let root = tempfile::tempdir().expect("temporary folder");
+    let package = root.path().join("sys/class/powercap/intel-rapl:0");
+    std::fs::create_dir_all(&package).expect("a folder");
+    let put = |file: &str, text: &str| {
+        std::fs::write(package.join(file), text).expect("a file");
+    };
+    put("name", "package-0\n");
+    put("energy_uj", "7000\n");
+    put("max_energy_range_uj", "262143328850\n");
+    let meter = Meter::find(root.path(), None).expect("a meter");
+    put("energy_uj", "9000\n");
+    let page = render(&[energy(&meter.sample())]);
+    let expected = "# HELP luc_energy_joules_total energy since the exporter started, of 1 processor \
+                    package alone, without DRAM and disks\n\
+                    # TYPE luc_energy_joules_total counter\n\
+                    luc_energy_joules_total{domain=\"packages\"} 0.002\n";
+    assert_eq!(page, expected);
+    put("energy_uj", "unreadable\n");
+    assert_eq!(render(&[energy(&meter.sample())]), "");
 }

@@ -195,6 +195,9 @@ pub fn print(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
         let lost = counted(lost, "event was", "events were");
         writeln!(out, "note: {lost} lost; sums are lower bounds")?;
     }
+    if let Some(energy) = &snapshot.energy {
+        writeln!(out, "energy: {energy}")?;
+    }
     if snapshot.journals.is_empty() {
         writeln!(out, "no ext4 journal is mounted read-write")?;
         return Ok(());

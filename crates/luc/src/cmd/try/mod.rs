@@ -12,18 +12,22 @@ use luc_host::health::HealthCheck;
 use luc_host::journal::Journal;
 use luc_host::sysfs::{self, Attached};
 use luc_host::{HostError, kernel, steerable};
+use luc_power::meter::{Boundary, Energy, Meter};
 use serde::Serialize;
 
 use luc_cli::{Code, Context, Failure, Interrupt, Verb};
 use luc_watch::time::now;
 use luc_watch::trial::recovery::{RestoreOnDrop, put_back_at_once, take_turn};
-use luc_watch::trial::{Ended, HostSubject, Ratio, Shown, Tally, compare_pair, seed, sentence};
+use luc_watch::trial::{
+    Ended, Half, HostSubject, Ratio, Shown, Tally, compare_pair, seed, sentence,
+};
 
 /// Compare LUC with stock on the live load
 ///
 /// Runs pairs of short windows in random order, each after a burn-in: LUC steers in one window and
 /// only observes in the other. At its end or on Ctrl-C, the trial restores LUC's earlier state;
 /// after `kill -9`, the next `luc` command restores it. A manual change ends the trial and stays.
+/// The energy of both is that of the processors' counters, or of a battery.
 /// docs/guard.md explains the result.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
@@ -69,6 +73,9 @@ struct Report<'a> {
     /// Ratio of speeds, so that above 1 is better here, too; `None` if latencies were not seen.
     latency_ratio: Option<Ratio>,
     idle_pairs: u64,
+    /// Parts of the machine whose energy was measured.
+    energy_of: Option<Boundary>,
+    energy_unknown: Option<String>,
     /// `certified` or `refuted`; `None` if the pairs decide nothing.
     verdict: Option<luc_guard::TrialVerdict>,
     verdict_pairs: Option<u64>,
@@ -97,7 +104,9 @@ impl Verb for Args {
         let held = RestoreOnDrop::begin(system, claim, &attached, &settings)?;
         let policy = sysfs::policy(system, &attached).to_owned();
         let subject = HostSubject::new(system, attached.clone());
-        let (mut subject, lacks) = subject.map_err(super::failed("try"))?;
+        let (subject, lacks) = subject.map_err(super::failed("try"))?;
+        let meter = Meter::find(&system.path("/"), None).map_err(|error| error.to_string());
+        let mut subject = subject.with_energy(meter.as_ref().ok());
         for lack in lacks {
             context.note(lack)?;
         }
@@ -116,6 +125,7 @@ impl Verb for Args {
         }
         held.put_back()?;
         let said = sentence(&tally);
+        let energy_unknown = energy_unknown(&meter, &tally);
         if self.json {
             let report = Report {
                 schema: 1,
@@ -129,6 +139,8 @@ impl Verb for Args {
                 rate_ratio: tally.ratio_of(luc_guard::Measure::Rate),
                 latency_ratio: tally.ratio_of(luc_guard::Measure::Latency),
                 idle_pairs: tally.idle_pairs,
+                energy_of: meter.as_ref().ok().map(Meter::boundary),
+                energy_unknown,
                 verdict: tally.found().map(|(verdict, _)| verdict),
                 verdict_pairs: tally.found().map(|(_, pairs)| pairs),
                 sentence: said,
@@ -136,7 +148,11 @@ impl Verb for Args {
             };
             context.print_json(&report)?;
         } else {
-            text::totals(context.out, &tally)?;
+            let of = meter.as_ref().ok().map(Meter::boundary);
+            text::totals(context.out, &tally, of)?;
+            if let Some(why) = energy_unknown {
+                writeln!(context.out, "energy unknown: {why}")?;
+            }
             writeln!(context.out, "{said}")?;
         }
         steerable::sound(system, &journal, &shown)?;
@@ -145,6 +161,18 @@ impl Verb for Args {
 
     fn interrupt(&self) -> Interrupt {
         Interrupt::AsksThen(put_back_at_once)
+    }
+}
+
+/// Why the energy of a side is unknown; `None` if it is known, or if there was no window.
+fn energy_unknown(meter: &Result<Meter, String>, tally: &Tally) -> Option<String> {
+    let sides = [&tally.on, &tally.off].map(Half::energy);
+    match meter {
+        Err(why) => Some(why.clone()),
+        Ok(_) => sides.into_iter().find_map(|energy| match energy {
+            Some(Energy::Unknown { unknown }) => Some(unknown),
+            _ => None,
+        }),
     }
 }
 

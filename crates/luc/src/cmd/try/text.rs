@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
+use luc_base::words::three;
 use luc_cli::units::{self, UNKNOWN, known, known_time};
+use luc_power::meter::Boundary;
 use luc_watch::trial::{Shown, Tally};
 
 /// Prints the heads of the columns, each as wide as its widest usual number.
@@ -44,7 +46,8 @@ pub fn row(out: &mut dyn Write, tally: &Tally) -> io::Result<()> {
     writeln!(out, "{line}")
 }
 
-pub fn totals(out: &mut dyn Write, tally: &Tally) -> io::Result<()> {
+/// Prints both sides in full; their energy is that of these parts of the machine.
+pub fn totals(out: &mut dyn Write, tally: &Tally, of: Option<Boundary>) -> io::Result<()> {
     let (on, off) = (tally.on.shown(), tally.off.shown());
     let thread = |shown: &Shown| {
         let per_s = shown.journal_thread_ns_per_s;
@@ -63,8 +66,18 @@ pub fn totals(out: &mut dyn Write, tally: &Tally) -> io::Result<()> {
             rate(one.writes_delayed_per_s)
         }),
         row("journal thread, share of a processor", &thread),
+        row("watts", &|one| known(one.watts.map(three))),
+        row("joules per sync call", &|one| {
+            known(
+                one.joules_per_sync_call
+                    .map(|joules| format!("{joules:.4}")),
+            )
+        }),
     ];
     writeln!(out)?;
     units::table(out, ["", "LUC", "stock"], &rows)?;
+    if let Some(of) = of {
+        writeln!(out, "energy of {of}")?;
+    }
     writeln!(out)
 }
