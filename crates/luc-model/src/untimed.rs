@@ -1,5 +1,6 @@
 //! Operations that wait for a commit and are no sync of a file: changes of files and directories
-//! that are marked synchronous, and inodes that NFS writes. Their number is known; their time is not.
+//! that are marked synchronous, and inodes that NFS writes. Their number is known; their time is
+//! not.
 
 use std::collections::BTreeMap;
 

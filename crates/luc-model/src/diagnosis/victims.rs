@@ -17,7 +17,8 @@ const BUSY_SHARE_MIN: f64 = 0.20;
 /// Most processes that are judged, those with the most syncs first.
 const JUDGED_MAX: usize = 3;
 
-/// Returns the costly verdicts on processes whose kinds are not among those on the whole, each once.
+/// Returns the costly verdicts on processes whose kinds are not among those on the whole, each
+/// once.
 pub(super) fn verdicts(
     trace: &Trace,
     observed: &Observed,
