@@ -118,7 +118,7 @@ type Owner = Option<usize>;
 /// The commits of a file system, with what belongs to whom.
 struct Ownership<'a> {
     commits: &'a [ObservedCommit],
-    /// Who asked for each.
+    /// The process that asked for each.
     asked_by: Vec<Owner>,
     /// Time that each spent on data, ns.
     data_ns: Vec<f64>,
