@@ -1,5 +1,6 @@
 //! Limits on the I/O of control groups (cgroup2's `io.max`), and how far they are used.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -41,12 +42,17 @@ pub struct Measured {
     since: Instant,
 }
 
-/// Starts to measure the use of all limits on the devices under a file system.
-pub fn measure(system: &dyn System, device: Dev) -> Vec<Measured> {
-    let measured = limits(system, device).into_iter().map(|limit| Measured {
-        before: limit.count(system).unwrap_or(0),
-        since: Instant::now(),
-        limit,
+/// Starts to measure the use of all limits on the devices under each of these file systems.
+pub fn measure(system: &dyn System, devices: &[Dev]) -> BTreeMap<Dev, Vec<Measured>> {
+    let groups = limited(system);
+    let measured = devices.iter().map(|device| {
+        let limits = limits(system, *device, &groups).into_iter();
+        let measured = limits.map(|limit| Measured {
+            before: limit.count(system).unwrap_or(0),
+            since: Instant::now(),
+            limit,
+        });
+        (*device, measured.collect())
     });
     measured.collect()
 }
@@ -73,31 +79,52 @@ impl IoLimit {
     }
 }
 
-/// The limits of all control groups on the devices under a file system.
-fn limits(system: &dyn System, device: Dev) -> Vec<IoLimit> {
+/// A control group with limits.
+struct Limited {
+    path: String,
+    folder: String,
+    io_max: String,
+}
+
+/// The control groups with limits, which on most machines are few or none.
+fn limited(system: &dyn System) -> Vec<Limited> {
     let Some(root) = process::cgroup_root(system) else {
         return Vec::new();
     };
-    let devices = disks(system, &format!("/sys/dev/block/{device}"), DEPTH_MAX);
-    let mut found = Vec::new();
-    for path in process::cgroups(system).into_values() {
+    let groups = process::cgroups(system).into_values();
+    let limited = groups.filter_map(|path| {
         let folder = Path::new(&root).join(path.trim_start_matches('/'));
         let folder = folder.display().to_string();
         // The root group has none.
-        let Ok(text) = system.read(&format!("{folder}/io.max")) else {
-            continue;
-        };
+        let io_max = system.read(&format!("{folder}/io.max")).ok()?;
+        (!io_max.is_empty()).then_some(Limited {
+            path,
+            folder,
+            io_max,
+        })
+    });
+    limited.collect()
+}
+
+/// The limits of control groups on the devices under a file system.
+fn limits(system: &dyn System, device: Dev, groups: &[Limited]) -> Vec<IoLimit> {
+    if groups.is_empty() {
+        return Vec::new();
+    }
+    let devices = disks(system, &format!("/sys/dev/block/{device}"), DEPTH_MAX);
+    let mut found = Vec::new();
+    for group in groups {
         for device in &devices {
-            let fields = fields(&text, *device).unwrap_or_default();
+            let fields = fields(&group.io_max, *device).unwrap_or_default();
             found.extend(KEYS.into_iter().filter_map(|(key, counter)| {
                 let per_s = value(fields, key)?;
                 Some(IoLimit {
-                    cgroup: path.clone(),
+                    cgroup: group.path.clone(),
                     device: *device,
                     setting: format!("{key}={per_s}"),
                     per_s: per_s.parse().ok()?,
                     counter,
-                    folder: folder.clone(),
+                    folder: group.folder.clone(),
                 })
             }));
         }
@@ -171,7 +198,9 @@ mod tests {
             major: 253,
             minor: 0,
         };
-        let found = measure(&machine, device);
+        let found = measure(&machine, &[device])
+            .remove(&device)
+            .expect("asked for");
         let shown: Vec<_> = found
             .iter()
             .map(|it| {

@@ -125,10 +125,8 @@ impl Examiner {
         system: &dyn System,
     ) -> Result<Examined, WatchError> {
         let mut file_systems = self.file_systems;
-        let limits = file_systems
-            .iter()
-            .map(|(dev, _)| (*dev, io_limits::measure(system, *dev)));
-        let limits: BTreeMap<Dev, Vec<Measured>> = limits.collect();
+        let devices: Vec<Dev> = file_systems.iter().map(|(dev, _)| *dev).collect();
+        let limits = io_limits::measure(system, &devices);
         let mut notes = Vec::new();
         let events = match self.source {
             Source::Tracer(mut tracer, settings) => {
