@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is going on: run by the loader at the end of a watch, to report it as spans, and
- * at each reading of the counts, to report how long the oldest sync has lasted.
+ * Operations that are going on. The loader runs the program at the end of a watch, to
+ * report them as spans, and at each reading of the counts, to report how long the oldest
+ * sync has lasted.
  */
 #ifndef LUC_BPF_UNFINISHED_H
 #define LUC_BPF_UNFINISHED_H

@@ -70,7 +70,7 @@ impl Measured {
 }
 
 impl IoLimit {
-    /// What the group has read or written so far; 0 before its first I/O.
+    /// The bytes or requests of the group so far; 0 before its first I/O.
     fn count(&self, system: &dyn System) -> Option<u64> {
         let text = system.read(&format!("{}/io.stat", self.folder)).ok()?;
         let fields = fields(&text, self.device);

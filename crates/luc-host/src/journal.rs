@@ -133,8 +133,13 @@ pub fn thread(system: &dyn System, name: &str) -> Option<u32> {
 
 /// Process ID of the thread of the journal on a device.
 pub fn thread_of(system: &dyn System, device: Dev) -> Option<u32> {
+    thread(system, &kernel_name(system, device)?)
+}
+
+/// The kernel's name of a block device, with `!` for `/` as sysfs writes it.
+fn kernel_name(system: &dyn System, device: Dev) -> Option<String> {
     let link = system.link(&format!("/sys/dev/block/{device}")).ok()?;
-    thread(system, link.file_name()?.to_str()?)
+    Some(link.file_name()?.to_str()?.to_owned())
 }
 
 /// The kernel's names of all file systems that the ext4 driver serves.
@@ -188,13 +193,9 @@ pub fn journals(system: &dyn System) -> std::io::Result<Vec<Journal>> {
     Ok(found)
 }
 
-/// The kernel's name of a block device, with `!` for `/` as sysfs writes it.
+/// The kernel's name of a mount's block device, or else the one that the mount tells.
 fn device_name(system: &dyn System, mount: &Mount) -> String {
-    let link = system.link(&format!("/sys/dev/block/{}", mount.device));
-    let named = link
-        .ok()
-        .and_then(|target| Some(target.file_name()?.to_str()?.to_owned()));
-    named.unwrap_or_else(|| {
+    kernel_name(system, mount.device).unwrap_or_else(|| {
         let source = mount.source.strip_prefix("/dev/").unwrap_or(&mount.source);
         source.replace('/', "!")
     })

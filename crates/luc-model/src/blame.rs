@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::observed::{Observed, ObservedCommit, Service, end_of};
 use crate::stats::share;
 
-/// What a process waited for, and at whose hands.
+/// The waits of a process for others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Waiter {
     pub name: String,

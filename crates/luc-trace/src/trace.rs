@@ -99,7 +99,7 @@ impl Trace {
         trace.unseen = unseen.map_or_else(Unseen::new, |words| Sight::parse(words));
         trace.spans_lost = reader.spans_lost();
         trace.lines_lost = reader.losses();
-        if trace.damage.is_none() && !reader.ended() && !trace.all_spans().is_empty() {
+        if trace.damage.is_none() && !reader.ended() && trace.each_span().next().is_some() {
             trace.damage = Some("the recording was cut off: its end is missing".to_owned());
         }
         trace.settle();
@@ -173,9 +173,14 @@ impl Trace {
         }
     }
 
+    /// Returns whole spans, then partial ones.
+    pub fn each_span(&self) -> impl Iterator<Item = &Span> {
+        self.spans.iter().chain(&self.partial)
+    }
+
     /// Returns whole and partial spans in the order of their start.
     pub fn all_spans(&self) -> Vec<&Span> {
-        let mut all: Vec<&Span> = self.spans.iter().chain(&self.partial).collect();
+        let mut all: Vec<&Span> = self.each_span().collect();
         all.sort_by_key(|span| span.begin_ns);
         all
     }

@@ -38,7 +38,7 @@ fn abort(machine: &Pretended, errno: i32) {
     machine.put(file, device);
 }
 
-/// What each verb says about /srv/data.
+/// The answers of all verbs for /srv/data.
 fn asked(machine: &Pretended) -> String {
     let mut said = String::new();
     for words in [

@@ -44,9 +44,9 @@ pub struct Facts {
     pub luc: Option<Luc>,
     pub fast_commit: Option<bool>,
     pub rotational: Option<bool>,
-    /// What the syncs waited for that were going on when the watch ended, by thread.
+    /// Causes of the waits of syncs that were going on when the watch ended, by thread.
     pub sync_waits: BTreeMap<u32, String>,
-    /// What the running commit waited for then.
+    /// The cause of the running commit's wait then.
     pub commit_waits_for: Option<String>,
     /// Limits of control groups on the disks of the file system.
     pub io_limits: Vec<IoLimit>,

@@ -22,10 +22,12 @@ pub(super) fn reached(
     account: &Account,
     facts: &Facts,
 ) -> Option<IoLimit> {
+    if facts.io_limits.is_empty() {
+        return None;
+    }
     let mut time_ns: BTreeMap<String, f64> = BTreeMap::new();
-    let spans = trace.all_spans();
-    let syncs = spans
-        .iter()
+    let syncs = trace
+        .each_span()
         .filter(|span| span.dev == observed.dev && is_sync(span.kind));
     for sync in syncs {
         let group = trace

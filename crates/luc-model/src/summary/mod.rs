@@ -32,7 +32,7 @@ pub struct Summary {
 
 impl Summary {
     pub fn of(trace: &Trace) -> Self {
-        let devs: BTreeSet<Dev> = trace.all_spans().iter().map(|span| span.dev).collect();
+        let devs: BTreeSet<Dev> = trace.each_span().map(|span| span.dev).collect();
         Self {
             schema: 1,
             header: trace.header.pairs.clone(),

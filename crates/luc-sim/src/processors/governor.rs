@@ -118,7 +118,7 @@ pub(super) enum Use {
     Idle,
 }
 
-/// What makes a governor look at a processor.
+/// The reason why a governor looks at a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
     /// A task that waited for the disk became ready.

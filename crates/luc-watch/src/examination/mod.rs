@@ -169,7 +169,7 @@ impl Examiner {
 /// The file systems of a recording. This machine's facts about a device number apply only if the
 /// recording was made here since the last boot. A recording of the module alone knows none.
 pub fn recorded(trace: Trace, system: &dyn System) -> Result<Examined, WatchError> {
-    if trace.all_spans().is_empty() {
+    if trace.each_span().next().is_none() {
         return module::recorded(trace);
     }
     let boot = kernel::boot_id(system);
@@ -194,7 +194,7 @@ pub fn recorded(trace: Trace, system: &dyn System) -> Result<Examined, WatchErro
             ..known
         }
     };
-    let devs: BTreeSet<Dev> = trace.all_spans().iter().map(|span| span.dev).collect();
+    let devs: BTreeSet<Dev> = trace.each_span().map(|span| span.dev).collect();
     Ok(Examined {
         file_systems: devs.into_iter().map(|dev| (dev, facts(dev))).collect(),
         events: Events::Traced(trace),
@@ -214,7 +214,7 @@ fn used(limits: &[Measured], system: &dyn System) -> Vec<IoLimit> {
     used.collect()
 }
 
-/// What the syncs wait for that are going on, by thread.
+/// Causes of the waits of syncs that are going on, by thread.
 fn sync_waits(trace: &Trace, system: &dyn System) -> BTreeMap<u32, String> {
     let syncs = trace.partial.iter().filter(|span| span.is_unfinished());
     let known = syncs.filter_map(|sync| {
@@ -224,7 +224,7 @@ fn sync_waits(trace: &Trace, system: &dyn System) -> BTreeMap<u32, String> {
     known.collect()
 }
 
-/// What the running commit of a file system waits for.
+/// The cause of the wait of a file system's running commit.
 fn commit_waits_for(dev: Dev, system: &dyn System) -> Option<String> {
     let thread = journal::thread_of(system, dev)?;
     going_on::commit_waits_for(system, thread).map(str::to_owned)

@@ -39,7 +39,11 @@ use luc_watch::trial::Ended;
     \x20 luc power --restore")]
 pub struct Args {
     /// A path on the file system, or its block device, as in /dev/vdb, vdb or 254:16
-    #[arg(value_name = "PATH|DEVICE", value_hint = ValueHint::AnyPath, required_unless_present_any = ["restore", "from"])]
+    #[arg(
+        value_name = "PATH|DEVICE",
+        value_hint = ValueHint::AnyPath,
+        required_unless_present_any = ["restore", "from"]
+    )]
     path: Option<PathBuf>,
     /// Recording of `luc trace record` to simulate at lower clocks instead; - for standard input
     #[arg(
