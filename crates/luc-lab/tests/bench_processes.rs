@@ -3,12 +3,13 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use luc_test::command::{assert_begins, assert_ends, assert_holds};
+use luc_test::waiting::{until, until_it_catches};
 use luc_test::with_tmpfs;
 use luc_workload::{BenchReport, Outcome, SCHEMA};
+use rustix::process::Signal;
 
 fn luc(words: &str, dir: &Path) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("luc-lab"));
@@ -290,19 +291,13 @@ fn a_thousand_processes_run() {
 /// Waits until a process has `count` children, and returns them.
 fn children(parent: &Child, count: usize) -> Vec<u32> {
     let path = format!("/proc/{0}/task/{0}/children", parent.id());
-    let until = Instant::now() + Duration::from_secs(20);
-    while Instant::now() < until {
+    let found = || -> Vec<u32> {
         let text = fs::read_to_string(&path).unwrap_or_default();
-        let found: Vec<u32> = text
-            .split_whitespace()
-            .filter_map(|pid| pid.parse().ok())
-            .collect();
-        if found.len() == count {
-            return found;
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-    panic!("no {count} children within 20 s");
+        let pids = text.split_whitespace().map(str::parse);
+        pids.filter_map(Result::ok).collect()
+    };
+    until("child", || found().len() == count);
+    found()
 }
 
 fn signal(name: &str, pid: u32) {
@@ -317,11 +312,7 @@ fn exists(pid: u32) -> bool {
 }
 
 fn wait_until_gone(pids: &[u32]) {
-    let until = Instant::now() + Duration::from_secs(20);
-    while pids.iter().any(|&pid| exists(pid)) {
-        assert!(Instant::now() < until, "still there: {pids:?}");
-        thread::sleep(Duration::from_millis(5));
-    }
+    until("end of all workers", || !pids.iter().copied().any(exists));
 }
 
 /// Long enough to be still running when the test acts, short enough to end if it does not.
@@ -364,7 +355,8 @@ fn an_interrupt_gives_the_summary_so_far() {
         let dir = tempfile::tempdir().expect("temporary directory");
         let parent = luc(words, dir.path()).spawn().expect("runs");
         let pids = children(&parent, workers);
-        thread::sleep(Duration::from_millis(300));
+        until_it_catches(parent.id(), Signal::INT);
+        until("file", || !is_empty(dir.path()));
         signal("-INT", parent.id());
         let begin = Instant::now();
         let output = parent.wait_with_output().expect("ends");

@@ -5,17 +5,13 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use common::luc_lab;
 use luc_test::command::{assert_begins, assert_ends, assert_holds, run};
+use luc_test::waiting::until;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
-
-/// Longest wait for anything; a loaded machine is slow.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A table that is quick to simulate.
 const TABLE: &str = r#"
@@ -303,10 +299,7 @@ fn an_interrupt_tells_what_is_done_so_far() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
-    let begun = Instant::now();
-    while lines(&out) < 3 && begun.elapsed() < PATIENCE {
-        sleep(Duration::from_millis(20));
-    }
+    until("line of a second node", || lines(&out) >= 3);
     let locked = place.fleet(&["--out", "out.jsonl"]);
     let pid = Pid::from_raw(i32::try_from(child.id()).expect("a pid")).expect("not 0");
     kill_process(pid, Signal::INT).expect("sent");

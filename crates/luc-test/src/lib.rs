@@ -14,6 +14,7 @@ pub mod completions;
 pub mod machine;
 pub mod pages;
 pub mod toy;
+pub mod waiting;
 
 use std::fs::File;
 use std::io::Write as _;

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use luc_test::waiting::until;
 use luc_test::with_tmpfs;
 use luc_wml::plan::Plan;
 use luc_workload::wml::{self, WmlOptions, WmlResult};
@@ -45,6 +46,15 @@ fn run_in(dir: &Path, text: &str, words: &str, stop: &Stop) -> Result<BenchRepor
 
 fn is_empty(dir: &Path) -> bool {
     fs::read_dir(dir).expect("readable").next().is_none()
+}
+
+fn holds_a_file(dir: &Path) -> bool {
+    let mut entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.any(|entry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => holds_a_file(&entry.path()),
+        Ok(_) => true,
+        Err(_) => false,
+    })
 }
 
 fn result(report: &BenchReport) -> &WmlResult {
@@ -308,9 +318,10 @@ fn a_run_without_files_left_is_an_error() {
 
 #[test]
 fn an_interrupt_ends_waiting_threads_and_reports() {
-    let text = "define fileset name=set,path=/tmp,entries=10,dirwidth=9,size=1k,prealloc=100\n\
+    let text = "define fileset name=set,path=/tmp,entries=1000,dirwidth=9,size=1k,prealloc=0\n\
         define process name=p {\n\
-          thread name=a { flowop openfile name=o,filesetname=set,fd=1\nflowop closefile name=c,fd=1 }\n\
+          thread name=a { flowop createfile name=o,filesetname=set,fd=1\nflowop closefile name=c,fd=1\n\
+            flowop delay name=pause,value=1 }\n\
           thread name=b { flowop semblock name=never,value=1,highwater=1 }\n\
           thread name=d { flowop delay name=long,value=1000 }\n\
           thread name=e { flowop block name=asleep }\n\
@@ -321,7 +332,7 @@ fn an_interrupt_ends_waiting_threads_and_reports() {
     let started = Instant::now();
     let report = thread::scope(|scope| {
         scope.spawn(|| {
-            thread::sleep(Duration::from_millis(300));
+            until("file", || holds_a_file(dir.path()));
             stop.set();
         });
         run_in(dir.path(), text, "", &stop).expect("an interrupt is no error")
@@ -366,8 +377,8 @@ fn a_file_system_that_goes_away_is_one_line() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let error = thread::scope(|scope| {
         scope.spawn(|| {
-            thread::sleep(Duration::from_millis(300));
             let made = dir.path().join(format!("luc-bench.{}", std::process::id()));
+            until("file", || holds_a_file(&made));
             // Threads go on making files while the directory is removed.
             while fs::remove_dir_all(&made).is_err() && made.exists() {}
         });

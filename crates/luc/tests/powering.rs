@@ -6,11 +6,11 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use common::{Load, Pretended, ended, put_whole, signal, start};
 use luc_test::command::{assert_begins, assert_ends, assert_holds};
+use luc_test::waiting::until;
 use rustix::process::Signal;
 
 const POLICIES: [&str; 2] = [
@@ -80,11 +80,7 @@ impl Host {
     /// Starts a search and waits until it has lowered both clocks.
     fn lowered(&self) -> Child {
         let child = self.start(&["power", "/srv/data"]);
-        let end = Instant::now() + Duration::from_secs(60);
-        while self.clocks() != LOWER {
-            assert!(Instant::now() < end, "{:?}", self.clocks());
-            sleep(Duration::from_millis(5));
-        }
+        until("lower clock", || self.clocks() == LOWER);
         child
     }
 

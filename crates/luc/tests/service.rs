@@ -3,13 +3,14 @@
 mod common;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::{sleep, spawn};
 use std::time::Duration;
 
 use common::Pretended;
 use luc_base::Stop;
 use luc_test::command::{assert_begins, assert_ends, assert_holds};
+use luc_test::waiting::until;
 use rustix::io::Errno;
 
 const MAIN: &str = "/etc/luc/luc.toml";
@@ -38,6 +39,11 @@ fn serve(machine: &Pretended, beside: impl FnOnce(&Path) + Send + 'static) -> St
     said
 }
 
+/// The service's memory, in the fake machine's tree.
+fn remembered(root: &Path) -> PathBuf {
+    root.join(MEMORY.trim_start_matches('/'))
+}
+
 fn attached(machine: &Pretended) -> Vec<String> {
     let acts = machine.acts.borrow();
     let of_module = acts
@@ -52,7 +58,7 @@ fn it_switches_on_what_is_named_and_off_at_the_end() {
     machine.put("/etc/luc/luc.toml.d/mail.toml", MAIL);
     machine.put("/etc/luc/luc.toml.d/README", "no configuration");
     let said = serve(&machine, |root| {
-        assert!(root.join("sys/fs/luc/vdb/knobs").exists());
+        until("LUC", || root.join("sys/fs/luc/vdb/knobs").exists());
     });
     assert_eq!(
         said,
@@ -77,13 +83,7 @@ fn what_it_switches_on_is_guarded() {
     let machine = machine(&DATA.replace("guard = false\n", ""));
     let said = serve(&machine, |root| {
         let notes = root.join("run/luc/vdb.guard.json");
-        for _ in 0..100 {
-            if notes.exists() {
-                return;
-            }
-            sleep(Duration::from_millis(100));
-        }
-        panic!("no guard");
+        until("guard", || notes.exists());
     });
     let lines: Vec<&str> = said.lines().collect();
     let [on, guarded, off] = lines[..] else {
@@ -127,6 +127,7 @@ fn what_was_switched_by_hand_is_left_alone() {
     // Switched off by hand while the service runs: LUC stays off.
     let off = machine(DATA);
     let said = serve(&off, |root| {
+        until("memory", || remembered(root).exists());
         fs::remove_dir_all(root.join("sys/fs/luc/vdb")).expect("off");
         sleep(Duration::from_millis(2500));
     });
@@ -139,8 +140,8 @@ fn a_service_that_was_killed_knows_its_own_work() {
     let machine = machine(DATA);
     serve(&machine, |root| {
         // As after a kill: the memory is there, and LUC is on.
-        let memory = root.join(MEMORY.trim_start_matches('/'));
-        fs::copy(&memory, root.join("kept.json")).expect("a memory");
+        until("memory", || remembered(root).exists());
+        fs::copy(remembered(root), root.join("kept.json")).expect("a memory");
     });
     machine.run(&["on", "--set", "delay_limit_us=7000", "/srv/data"]);
     fs::rename(machine.at("/kept.json"), machine.at(MEMORY)).expect("put back");
@@ -157,6 +158,7 @@ fn a_service_that_was_killed_knows_its_own_work() {
 fn a_mount_is_another_one_by_its_journal() {
     let machine = machine(DATA);
     let said = serve(&machine, |root| {
+        until("memory", || remembered(root).exists());
         fs::remove_dir_all(root.join("sys/fs/luc/vdb")).expect("gone with its mount");
         fs::write(root.join("sys/fs/ext4/vdb/journal_task"), "78\n").expect("written");
         sleep(Duration::from_millis(2500));

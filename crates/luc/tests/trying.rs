@@ -9,8 +9,9 @@ use std::process::{Child, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Load, Pretended, ended, put_whole, signal, start};
+use common::{Load, Pretended, ended, next_line, put_whole, signal, start};
 use luc_test::command::{assert_ends, assert_holds};
+use luc_test::waiting::until;
 use rustix::process::Signal;
 
 const DIR: &str = "sys/fs/luc/vdb";
@@ -74,17 +75,8 @@ impl Host {
         read("try").or_else(|_| read("guard")).ok()
     }
 
-    fn until(&self, so: impl Fn(&Self) -> bool) {
-        let end = Instant::now() + Duration::from_secs(60);
-        while !so(self) {
-            assert!(Instant::now() < end, "{} {:?}", self.mode(), self.notes());
-            sleep(Duration::from_millis(5));
-        }
-    }
-
     fn in_a_window_off(&self) {
-        self.until(|host| host.mode() == "observe");
-        sleep(Duration::from_millis(300));
+        until("window off", || self.mode() == "observe");
     }
 }
 
@@ -139,7 +131,7 @@ fn a_trial_for_programs() {
         "batching",
     ];
     let child = host.start(&words);
-    host.until(|host| host.knob("copyout") == "off");
+    until("window without copies", || host.knob("copyout") == "off");
     let Output { status, stdout, .. } = child.wait_with_output().expect("it ends");
     assert_eq!(status.code(), Some(0));
     let report: serde_json::Value = serde_json::from_slice(&stdout).expect("JSON");
@@ -256,10 +248,10 @@ fn one_at_a_time() {
 fn a_guard_tells_that_it_waits_or_that_luc_cannot_run() {
     let host = Host::new();
     host.machine.run(&["off", "--all"]);
-    let child = host.start(&["guard"]);
-    std::thread::sleep(Duration::from_millis(500));
+    let mut child = host.start(&["guard"]);
+    let said = next_line(&mut child);
     signal(&child, Signal::TERM);
-    let (said, _) = ended(child);
+    ended(child);
     assert_holds(&said, "LUC is on for no file system; waiting");
     let without = Pretended::new();
     let configuration = format!("/boot/config-{}", luc_test::machine::RELEASE);
@@ -324,17 +316,15 @@ fn nothing_is_changed_that_cannot_be_put_back() {
     assert_holds(&said, "nothing was changed");
     assert_eq!(host.mode(), "steer");
 
-    let child = host.start(&["guard"]);
+    let mut child = host.start(&["guard"]);
+    assert_holds(&next_line(&mut child), "guarded; ");
+    let said = next_line(&mut child);
+    assert_holds(&said, "LUC stays on, but the guard does not try it");
     sleep(Duration::from_secs(3));
     assert_eq!(host.mode(), "steer", "it goes on steering");
     signal(&child, Signal::TERM);
-    let (said, _) = ended(child);
-    assert_eq!(
-        said.matches("LUC stays on, but the guard does not try it")
-            .count(),
-        1,
-        "{said}"
-    );
+    let (rest, _) = ended(child);
+    assert!(!rest.contains("does not try it"), "said once: {rest}");
 }
 
 #[test]
@@ -378,7 +368,7 @@ fn a_guard_goes_on_after_a_kill_and_leaves_luc_at_rest() {
     child.wait().expect("it ends");
     assert_eq!(host.mode(), "observe", "LUC goes on in its last mode");
     let child = host.start(&["guard"]);
-    host.until(|host| host.mode() == "steer");
+    until("end of the window", || host.mode() == "steer");
     signal(&child, Signal::TERM);
     let (said, code) = ended(child);
     assert_eq!((code, host.mode().as_str()), (Some(0), "steer"));
@@ -432,7 +422,7 @@ fn a_guard_notices_hands_and_the_end_of_luc() {
     let child = host.start(&["guard"]);
     host.in_a_window_off();
     host.set("mode", "steer");
-    host.until(|host| {
+    until("note of a hand", || {
         host.notes()
             .is_some_and(|notes| notes.contains("\"left_alone\":true"))
     });
@@ -440,7 +430,7 @@ fn a_guard_notices_hands_and_the_end_of_luc() {
     assert_holds(&status, "left alone: the mode was set by hand");
     drop(load);
     fs::remove_dir_all(host.root.join(DIR)).expect("switched off");
-    host.until(|host| host.notes().is_none());
+    until("end of the notes", || host.notes().is_none());
     signal(&child, Signal::TERM);
     let (said, code) = ended(child);
     assert_eq!(code, Some(0), "{said}");

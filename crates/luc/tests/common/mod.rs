@@ -3,6 +3,7 @@
 #![allow(dead_code)] // each test file uses its part
 
 use std::fs;
+use std::io::Read as _;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
@@ -79,6 +80,17 @@ pub fn start(root: &Path, words: &[&str]) -> Child {
 pub fn signal(child: &Child, signal: Signal) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     kill_process(pid.expect("a number"), signal).expect("it runs");
+}
+
+/// Waits for the next line that a program writes to its standard output, and returns it.
+pub fn next_line(child: &mut Child) -> String {
+    let output = child.stdout.as_mut().expect("a pipe");
+    // One byte at a time: a buffer would keep the beginning of the next line.
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    while output.read(&mut byte).expect("readable") == 1 && byte != *b"\n" {
+        line.extend(byte);
+    }
+    String::from_utf8_lossy(&line).into_owned()
 }
 
 /// The output of a program that ends, and its exit code.
