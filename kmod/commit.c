@@ -23,7 +23,9 @@
  *
  * All of these, and the knobs, are rechecked every LOOK_NS, in case one changes
  * without a wake-up. The sleep is TASK_IDLE: it adds nothing to the load average, no
- * hung-task report mentions it, and no signal ends it.
+ * hung-task report mentions it, and no signal ends it. It counts as a wait for I/O: the
+ * commit that it puts off is one. schedutil raises the clock of a task that wakes from
+ * such a wait; fewer commits would otherwise mean a lower clock.
  */
 #include <linux/freezer.h>
 #include <linux/hrtimer.h>
@@ -189,11 +191,16 @@ static void luc_hold_sleep(struct luc_fs *fs, s64 wake_ns)
 {
 	s64 look_ns = ktime_get_ns() + LOOK_NS;
 	ktime_t until = ns_to_ktime(min(wake_ns, look_ns));
+	unsigned int in_iowait = current->in_iowait;
 	DEFINE_WAIT(wait);
 
 	prepare_to_wait(&fs->wait, &wait, TASK_IDLE);
-	if (!READ_ONCE(fs->poked) && !READ_ONCE(fs->gone) && !luc_freezer_runs())
+	if (!READ_ONCE(fs->poked) && !READ_ONCE(fs->gone) && !luc_freezer_runs()) {
+		/* As io_schedule(), which has no such timer: cpufreq governors see I/O. */
+		current->in_iowait = 1;
 		schedule_hrtimeout_range(&until, 0, HRTIMER_MODE_ABS);
+		current->in_iowait = in_iowait;
+	}
 	finish_wait(&fs->wait, &wait);
 	/* The holder rechecks now: a later poke is a new one. */
 	WRITE_ONCE(fs->poked, false);

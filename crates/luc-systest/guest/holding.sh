@@ -50,6 +50,14 @@ logged 1 "nullb0 .*: on, steering, batching static, copyout off"
 begin_ms=$(now_ms)
 held_sync
 yes "a hold lasts a second" test $(($(now_ms) - begin_ms)) -ge 900
+held "a look at its state"
+# The holder wakes every millisecond: one look may miss its sleep.
+looks=0
+until grep -q "^procs_blocked 1$" /proc/stat || [ $looks = 20 ]; do
+	looks=$((looks + 1))
+done
+yes "a hold is a wait for I/O" test $looks -lt 20
+wait
 
 ends "mode observe" set_knob mode observe
 logged 1 "nullb0: mode set to observe"

@@ -161,7 +161,7 @@ impl Node {
             self.thread = Thread::Held;
             self.hold += 1;
             self.calendar.enter(until_ns, Event::Hold(self.hold));
-            return Next::Wait;
+            return Next::WaitForIo;
         }
         self.measured.commit(now_ns);
         self.recorder.commit(Phase::Locks, &self.journal, now_ns);
