@@ -153,6 +153,8 @@ need make make
 need xz xz-utils
 need zstd zstd
 need mke2fs e2fsprogs
+need mkfs.xfs xfsprogs
+need mkfs.btrfs btrfs-progs
 need modinfo kmod
 need mmdebstrap mmdebstrap
 need bc bc

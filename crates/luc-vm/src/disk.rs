@@ -21,8 +21,13 @@ pub const LATENCY_NS_MAX: u64 = 10_000_000_000;
 /// Deepest queue the null block device takes.
 pub const DEPTH_MAX: u32 = 1024;
 
+/// Smallest disk that mkfs.xfs takes.
+const XFS_MIB_MIN: u32 = 300;
+/// Smallest disk that mkfs.btrfs takes.
+const BTRFS_MIB_MIN: u32 = 109;
+
 /// File system made on a disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum FsType {
     /// ext4 with a journal.
@@ -35,19 +40,27 @@ pub enum FsType {
     Ext3,
     /// ext2 layout: no journal.
     Ext2,
+    /// XFS, with a log of its own: jbd2 does not serve it.
+    Xfs,
+    /// btrfs, with a log tree of its own.
+    Btrfs,
     /// No file system: the step gets the bare device.
     None,
 }
 
 impl FsType {
     /// All types.
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 7] = [
         Self::Ext4,
         Self::Ext4NoJournal,
         Self::Ext3,
         Self::Ext2,
+        Self::Xfs,
+        Self::Btrfs,
         Self::None,
     ];
+    /// Names of all that make a file system, for people.
+    pub const NAMES: &'static str = "ext4, ext4-nojournal, ext3, ext2, xfs, btrfs";
 
     /// Name as `mkfs` and `mount` know it.
     pub fn driver(self) -> &'static str {
@@ -58,7 +71,35 @@ impl FsType {
         }
     }
 
-    /// Whether it has a journal.
+    /// The program that makes it, and the program's package.
+    pub fn maker(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::None => None,
+            Self::Xfs => Some(("mkfs.xfs", "xfsprogs")),
+            Self::Btrfs => Some(("mkfs.btrfs", "btrfs-progs")),
+            _ => Some(("mke2fs", "e2fsprogs")),
+        }
+    }
+
+    /// The kernel module that serves it, if not that of every guest.
+    pub(crate) fn module(self) -> Option<&'static str> {
+        matches!(self, Self::Xfs | Self::Btrfs).then(|| self.driver())
+    }
+
+    /// Mount option that keeps the kernel from writing inode tables in the background.
+    pub fn quiet_option(self) -> Option<&'static str> {
+        matches!(self, Self::Ext4 | Self::Ext4NoJournal | Self::Ext3).then_some("noinit_itable")
+    }
+
+    fn size_mib_min(self) -> u32 {
+        match self {
+            Self::Xfs => XFS_MIB_MIN,
+            Self::Btrfs => BTRFS_MIB_MIN,
+            _ => SIZE_MIB_MIN,
+        }
+    }
+
+    /// Whether it has a journal of jbd2.
     pub fn has_journal(self) -> bool {
         matches!(self, Self::Ext4 | Self::Ext3)
     }
@@ -70,6 +111,8 @@ impl FsType {
             Self::Ext4NoJournal => "ext4-nojournal",
             Self::Ext3 => "ext3",
             Self::Ext2 => "ext2",
+            Self::Xfs => "xfs",
+            Self::Btrfs => "btrfs",
             Self::None => "none",
         }
     }
@@ -134,8 +177,9 @@ impl DiskSpec {
         if !(1..=DEPTH_MAX).contains(&self.depth) {
             return bad(format!("depth must be 1 to {DEPTH_MAX}"));
         }
-        if !(SIZE_MIB_MIN..=SIZE_MIB_MAX).contains(&self.size_mib) {
-            return bad(format!("size must be {SIZE_MIB_MIN}M to {SIZE_MIB_MAX}M"));
+        let size_mib_min = self.fs_type.size_mib_min();
+        if !(size_mib_min..=SIZE_MIB_MAX).contains(&self.size_mib) {
+            return bad(format!("size must be {size_mib_min}M to {SIZE_MIB_MAX}M"));
         }
         Ok(())
     }
@@ -212,7 +256,8 @@ impl FromStr for DiskSpec {
                 size_seen = true;
             } else {
                 return Err(bad(&format!(
-                    "{part:?} is neither a size with a unit (M, G) nor one of ext4, ext4-nojournal, ext3, ext2, none"
+                    "{part:?} is neither a size with a unit (M, G) nor one of {}, none",
+                    FsType::NAMES
                 )));
             }
         }
@@ -298,6 +343,8 @@ mod tests {
             "0ns:1",
             "4ms:8:64M:ext2",
             "100us:64:1024M:ext4-nojournal",
+            "nvme:300M:xfs",
+            "nvme:109M:btrfs",
             "4ms:1:512M:ext3:mount=sync,commit=30",
             "hdd-7200",
             "nvme:flush_ns=500000:cache_bytes=0:512M:ext3:mount=sync,commit=30",
@@ -365,6 +412,8 @@ mod tests {
             "hdd",
             "hdd-7200:1",
             "hdd-7200:4M",
+            "nvme:299M:xfs",
+            "nvme:108M:btrfs",
             "hdd-7200:",
             "nvme:flush_ns",
             "nvme:flush_ns=",

@@ -1,5 +1,6 @@
 //! One run: prepare kernel and image, boot the machine, bring the results back.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -7,6 +8,7 @@ use std::time::{Duration, Instant};
 use luc_base::Programs;
 
 use crate::cache::{Cache, remove_tree, write_atomic};
+use crate::disk::FsType;
 use crate::error::{LabError, Result};
 use crate::image::cpio;
 use crate::image::{GuestFile, Image, LUC_MODULE_PATH};
@@ -295,14 +297,22 @@ fn image(
     let programs = Programs::beside(spec.luc_lab.as_deref())
         .map_err(LabError::io("find", "the programs of LUC"))?;
     let mut image = Image::new();
-    image.add_host_tools()?;
+    image.add_ext_tools()?;
     image.add_luc(&programs)?;
     image.add_busybox(&fetch::busybox(cache, &spec.kernels.guest, progress)?)?;
     let modules = Modules::open(&kernel.image_root, &kernel.release)?;
+    let mut drivers = Vec::new();
+    for fs_type in file_systems(spec) {
+        if let (Some(module), Some((maker, package))) = (fs_type.module(), fs_type.maker()) {
+            image.add_host_tool(maker, package)?;
+            drivers.push(module.to_owned());
+        }
+    }
     let names: Vec<String> = MODULES
         .into_iter()
         .filter(|name| !MODULES_OPTIONAL.contains(name) || modules.has(name))
         .map(str::to_owned)
+        .chain(drivers)
         .chain(spec.modules.iter().cloned())
         .collect();
     let folder = format!("/lib/modules/{}", kernel.release);
@@ -351,6 +361,12 @@ fn image(
         serde_json::to_vec(&plan).map_err(|e| LabError::bad_input("plan", e.to_string()))?,
     );
     image.pack()
+}
+
+/// The file systems that the cells ask for.
+fn file_systems(spec: &RunSpec) -> BTreeSet<FsType> {
+    let disks = spec.cells.iter().flat_map(|cell| &cell.disks);
+    disks.map(|disk| disk.fs_type).collect()
 }
 
 /// The driver of the lab's own disk, if anything asks for it.

@@ -7,10 +7,10 @@ use crate::cell::{Cell, NamedArm};
 
 pub const FS: Factor = Factor {
     name: "fs",
-    help: "file system: ext4, ext4-nojournal, ext3, ext2",
+    help: "file system: ext4, ext4-nojournal, ext3, ext2, xfs, btrfs",
     default: Some("ext4"),
     check: |text| match kind_of(text) {
-        Some(FsType::None) | None => Err("must be ext4, ext4-nojournal, ext3 or ext2".into()),
+        Some(FsType::None) | None => Err(format!("must be one of {}", FsType::NAMES)),
         Some(_) => Ok(()),
     },
 };

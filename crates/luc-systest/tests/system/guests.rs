@@ -23,6 +23,10 @@ pub fn tests() -> Vec<Trial> {
             cells_are_reported,
         ),
         test("models_of_real_disks_are_as_asked_for", devices_are_made),
+        test(
+            "each_file_system_is_made_and_mounted",
+            file_systems_are_made,
+        ),
         test("a_panic_is_an_error_with_evidence", panic_is_an_error),
         test("a_hang_is_ended_and_its_output_kept", hang_is_ended),
         test("what_steps_leave_is_cleared", leftovers_are_cleared),
@@ -88,6 +92,30 @@ fn two_runs_are_equal() -> Outcome {
         output(&results[0]) != output(&results[2]),
         "another seed gave the same random numbers",
     )
+}
+
+fn file_systems_are_made() -> Outcome {
+    const LOOK: &str = "stat -f -c %T .; echo kept > f && sync f && cat f";
+    let named = ["ext4", "ext3", "ext2", "xfs", "btrfs"];
+    let cells: Result<Vec<_>, _> = named
+        .iter()
+        .map(|kind| shell(kind, &[&format!("nvme:300M:{kind}:mount=noatime")], &[LOOK]))
+        .collect();
+    let result = run(&spec(cells?)?, &mut Silent)?;
+    check(result.success(), result.failures().join("; "))?;
+    for (cell, kind) in result.report.cells.iter().zip(named) {
+        let shown = if kind.starts_with("ext") {
+            "ext2/ext3"
+        } else {
+            kind
+        };
+        let said = &cell.steps[0].stdout;
+        check(
+            *said == format!("{shown}\nkept\n"),
+            format!("{kind}: {said}"),
+        )?;
+    }
+    Ok(())
 }
 
 fn devices_are_made() -> Outcome {

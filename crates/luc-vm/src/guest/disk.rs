@@ -133,13 +133,48 @@ fn journal_is_chosen(spec: &DiskSpec) -> bool {
 }
 
 fn format(index: usize, spec: &DiskSpec) -> Result<(), String> {
+    let Some((maker, _)) = spec.fs_type.maker() else {
+        return Ok(());
+    };
+    let uuid = format!("{FS_UUID}{index:02x}");
+    // The fresh device reads as zeros: there is nothing to discard.
+    let arguments = match spec.fs_type {
+        FsType::Xfs => vec![
+            "-q".into(),
+            "-K".into(),
+            "-m".into(),
+            format!("uuid={uuid}"),
+        ],
+        FsType::Btrfs => vec!["-q".into(), "-K".into(), "-U".into(), uuid],
+        _ => ext_arguments(spec, &uuid),
+    };
+    let output = Command::new(format!("/usr/sbin/{maker}"))
+        .args(arguments)
+        .args(&spec.mkfs_args)
+        .arg(device(index, spec))
+        .env_clear()
+        .env("PATH", super::PATH)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| format!("cannot run {maker}: {e}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let words = String::from_utf8_lossy(&output.stderr);
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    Err(format!(
+        "{maker} failed on disk {index} ({}): {words}",
+        output.status
+    ))
+}
+
+fn ext_arguments(spec: &DiskSpec, uuid: &str) -> Vec<String> {
     let fs_type = spec.fs_type.driver();
     let features: &[&str] = if spec.fs_type == FsType::Ext4NoJournal {
         &["-O", "^has_journal"]
     } else {
         &[]
     };
-    let uuid = format!("{FS_UUID}{index:02x}");
     // The fresh device reads as zeros: writing more of them would cost memory
     // and time. `mount_disk` keeps the kernel from doing it later.
     let extended =
@@ -150,26 +185,12 @@ fn format(index: usize, spec: &DiskSpec) -> Result<(), String> {
     } else {
         &["-J", &journal]
     };
-    let output = Command::new("/sbin/mke2fs")
-        .args(["-q", "-F", "-t", fs_type, "-U", &uuid, "-E", &extended])
-        .args(features)
-        .args(journal)
-        .args(&spec.mkfs_args)
-        .arg(device(index, spec))
-        .env_clear()
-        .env("PATH", super::PATH)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| format!("cannot run mke2fs: {e}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let words = String::from_utf8_lossy(&output.stderr);
-    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    Err(format!(
-        "mke2fs failed on disk {index} ({}): {words}",
-        output.status
-    ))
+    ["-q", "-F", "-t", fs_type, "-U", uuid, "-E", &extended]
+        .iter()
+        .chain(features)
+        .chain(journal)
+        .map(|&argument| argument.to_owned())
+        .collect()
 }
 
 /// Splits mount options into flags of the mount call and text for the file system.
@@ -198,10 +219,10 @@ fn mount_disk(index: usize, spec: &DiskSpec) -> Result<(), String> {
     let at = mount_point(index);
     fs::create_dir_all(&at).map_err(|e| format!("cannot make {at}: {e}"))?;
     let (flags, mut data) = mount_flags(&spec.mount_opts);
-    if spec.fs_type != FsType::Ext2 {
+    if let Some(option) = spec.fs_type.quiet_option() {
         data = match data.as_str() {
-            "" => "noinit_itable".to_owned(),
-            data => format!("{data},noinit_itable"),
+            "" => option.to_owned(),
+            data => format!("{data},{option}"),
         };
     }
     let data = CString::new(data).map_err(|_| "mount options contain a NUL byte".to_owned())?;

@@ -17,8 +17,8 @@ use crate::plan::PLAN_PATH;
 use crate::tools::capture;
 use cpio::{Archive, MODE_DIR, MODE_FILE, MODE_LINK};
 
-/// Programs taken from this machine with the libraries they need.
-const HOST_TOOLS: &str = "mke2fs e2fsck tune2fs debugfs dumpe2fs resize2fs";
+/// Programs of the package e2fsprogs that are taken from this machine with the libraries they need.
+const EXT_TOOLS: &str = "mke2fs e2fsck tune2fs debugfs dumpe2fs resize2fs";
 const HOST_TOOL_DIRS: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
 /// Path of LUC's module in the guest, the same for every kernel release.
 pub const LUC_MODULE_PATH: &str = "/lib/luc/luc.ko";
@@ -183,17 +183,25 @@ impl Image {
         Ok(())
     }
 
+    /// Adds a program of this machine.
+    ///
+    /// # Errors
+    /// [`LabError::MissingTool`] if it is not installed.
+    pub fn add_host_tool(&mut self, tool: &str, package: &str) -> Result<()> {
+        let mut paths = HOST_TOOL_DIRS.iter().map(|dir| Path::new(dir).join(tool));
+        let path = paths
+            .find(|path| path.exists())
+            .ok_or_else(|| LabError::missing(tool, package))?;
+        self.add_program(&format!("usr/sbin/{tool}"), &path)
+    }
+
     /// Adds the ext file system tools of this machine.
     ///
     /// # Errors
     /// [`LabError::MissingTool`] if one is not installed.
-    pub fn add_host_tools(&mut self) -> Result<()> {
-        for tool in HOST_TOOLS.split(' ') {
-            let mut paths = HOST_TOOL_DIRS.iter().map(|dir| Path::new(dir).join(tool));
-            let path = paths
-                .find(|path| path.exists())
-                .ok_or_else(|| LabError::missing(tool, "e2fsprogs"))?;
-            self.add_program(&format!("usr/sbin/{tool}"), &path)?;
+    pub fn add_ext_tools(&mut self) -> Result<()> {
+        for tool in EXT_TOOLS.split(' ') {
+            self.add_host_tool(tool, "e2fsprogs")?;
         }
         for (link, target) in [
             ("mkfs.ext4", "mke2fs"),
@@ -372,6 +380,16 @@ mod tests {
         }
         assert!(seen.contains("usr/lib64/ld.so") && !seen.contains("lib64/ld.so"));
         assert_eq!(image.pack().unwrap(), image.pack().unwrap());
+    }
+
+    #[test]
+    fn a_missing_tool_is_named_with_its_package() {
+        let error = Image::new().add_host_tool("mkfs.no-such", "nosuchprogs");
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.contains("mkfs.no-such") && error.contains("nosuchprogs"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -193,20 +193,20 @@ pub fn checked(machine: &Machine, scratch: &Scratch) -> Result<Device, String> {
 /// The tool cannot be run, or it fails.
 pub fn format(node: &Path, kind: FsType, arguments: &[String]) -> Result<(), String> {
     wipe(node).map_err(|error| format!("cannot erase {}: {}", node.display(), plain(&error)))?;
-    let features: &[&str] = if kind == FsType::Ext4NoJournal {
-        &["-O", "^has_journal"]
-    } else {
-        &[]
+    let Some((maker, package)) = kind.maker() else {
+        return Ok(());
     };
-    let mut command = Command::new("mke2fs");
-    // The mount options keep the kernel from writing inode tables later.
-    command
-        .args(["-q", "-F", "-t", kind.driver(), "-E", "lazy_itable_init=1"])
-        .args(features)
-        .args(arguments)
-        .args(["-L", LABEL])
-        .arg(node);
-    run(&mut command)
+    let mut command = Command::new(maker);
+    match kind {
+        FsType::Xfs | FsType::Btrfs => command.args(["-q", "-f"]),
+        // The mount options keep the kernel from writing inode tables later.
+        _ => command.args(["-q", "-F", "-t", kind.driver(), "-E", "lazy_itable_init=1"]),
+    };
+    if kind == FsType::Ext4NoJournal {
+        command.args(["-O", "^has_journal"]);
+    }
+    command.args(arguments).args(["-L", LABEL]).arg(node);
+    run(&mut command).map_err(|why| format!("{why}; {maker} is in the package {package}"))
 }
 
 fn wipe(node: &Path) -> std::io::Result<()> {
@@ -230,9 +230,7 @@ pub fn options(kind: FsType, chosen: &str, commit_s: Option<u32>) -> String {
             .filter(|one| !one.is_empty())
             .map(String::from),
     );
-    if kind != FsType::Ext2 {
-        all.push("noinit_itable".into());
-    }
+    all.extend(kind.quiet_option().map(String::from));
     let has_commit = all.iter().any(|one| one.starts_with("commit="));
     if let Some(seconds) = commit_s.filter(|_| kind.has_journal() && !has_commit) {
         all.push(format!("commit={seconds}"));

@@ -359,7 +359,9 @@ fn mounts_keep_the_kernel_from_writing_by_itself() {
         "noatime,commit=5,noinit_itable"
     );
     assert_eq!(of(FsType::Ext4NoJournal, ""), "noinit_itable");
-    assert_eq!(of(FsType::Ext2, ""), "");
+    for kind in [FsType::Ext2, FsType::Xfs, FsType::Btrfs] {
+        assert_eq!(of(kind, ""), "", "{kind:?}");
+    }
 }
 
 #[test]
