@@ -88,6 +88,21 @@ pub enum WorkloadError {
     /// This machine's energy cannot be measured.
     #[error(transparent)]
     Meter(#[from] luc_power::meter::MeterError),
+    /// A real program could not be measured.
+    #[error("{why}")]
+    App {
+        /// The program, the fault and its remedy.
+        why: String,
+    },
+    /// A real program is not installed.
+    #[error(
+        "{app}: no program {program}; install the package {package}, or name a root that has it with --root"
+    )]
+    Missing {
+        app: String,
+        program: String,
+        package: String,
+    },
     /// Arguments that make no sense together.
     #[error("{0}")]
     Arguments(String),

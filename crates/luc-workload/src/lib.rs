@@ -17,6 +17,7 @@
 // Names end with their unit, so many of them look alike.
 #![allow(clippy::similar_names, clippy::struct_field_names)]
 
+pub mod apps;
 mod args;
 mod benches;
 mod benchmark;

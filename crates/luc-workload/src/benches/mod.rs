@@ -1,6 +1,7 @@
 //! The benchmarks: one file and one row of the table below for each. The command line, its help and
 //! man page, the JSON and the text follow from these.
 
+mod app;
 mod burst;
 mod bursts;
 mod create_fsync;
@@ -25,6 +26,7 @@ use crate::wml::WmlResult;
 use crate::worker::{self, Link, Part};
 use crate::{Result, Stop, WorkloadError, processes};
 
+pub use app::{App, AppResult};
 pub use burst::{Burst, BurstResult, BurstTurn};
 pub use bursts::Bursts;
 pub use create_fsync::{CreateFsync, CreateFsyncCalls, CreateFsyncResult};
@@ -154,4 +156,6 @@ benches! {
     "mdtest" Mdtest MdtestResult,
     /// Fsyncs arrive at a given rate or in bursts, whether or not earlier ones have ended
     "fsync-storm" FsyncStorm FsyncStormResult,
+    /// A real program with its clients: etcd, dpkg, git and others, each by its own measures
+    "app" App AppResult,
 }

@@ -54,7 +54,7 @@ fn workload(bench: &Bench, context: &mut Context) -> Result<(), Failure> {
 
 fn failed(name: &str, error: &WorkloadError) -> Failure {
     match error {
-        WorkloadError::Meter(_) => {
+        WorkloadError::Meter(_) | WorkloadError::Missing { .. } => {
             Failure::coded(Code::LabUnavailable, format_args!("{name}: {error}"))
         }
         _ => failure::workload(name, error),

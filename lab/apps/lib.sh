@@ -1,0 +1,106 @@
+# Functions for every script. Lines that a script prints are for luc-lab: `begin`, `end`,
+# `NAME VALUE`, and `failed WHY`.
+set -u
+PATH=$(echo /usr/lib/postgresql/*/bin):$PATH:/usr/local/sbin:/usr/sbin:/sbin
+SERVERS=
+
+failed() {
+	echo "failed $*"
+	exit 1
+}
+
+finish() {
+	trap - EXIT INT TERM
+	for server in $SERVERS; do kill "$server" 2>/dev/null; done
+	# luc-lab kills whatever has not ended after this time.
+	tries=100
+	for server in $SERVERS; do
+		while kill -0 "$server" 2>/dev/null && [ $tries -gt 0 ]; do
+			tries=$((tries - 1))
+			sleep 0.1
+		done
+	done
+}
+trap finish EXIT
+trap 'exit 143' INT TERM
+
+for need in $NEEDS; do
+	if ! command -v "${need%%:*}" >/dev/null; then
+		echo "missing ${need%%:*} ${need#*:}"
+		exit 1
+	fi
+done
+chmod 755 "$TMP"
+
+# Runs a command as nobody, for servers that refuse root.
+as_nobody() {
+	if [ "$(id -u)" = 0 ]; then
+		exec setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"
+	fi
+	exec "$@"
+}
+
+# serve NAME COMMAND...: starts a server whose messages go to $TMP/NAME.log.
+serve() {
+	log=$TMP/$1.log
+	shift
+	"$@" >"$log" 2>&1 &
+	SERVER=$!
+	SERVERS="$SERVERS $SERVER"
+}
+
+# await NAME COMMAND...: waits until the command succeeds.
+await() {
+	name=$1
+	shift
+	tries=600
+	until "$@" >/dev/null 2>&1; do
+		kill -0 "$SERVER" 2>/dev/null || failed "$name ended: $(tail -n 1 "$TMP/$name.log")"
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || failed "$name did not answer within 60 s: $(tail -n 1 "$TMP/$name.log")"
+		sleep 0.1
+	done
+}
+
+# run LOG COMMAND...: runs a command, or fails with its last line.
+run() {
+	log=$TMP/$1.log
+	shift
+	"$@" >"$log" 2>&1 || failed "$1: $(tail -n 1 "$log")"
+}
+
+now_ms() { date +%s%3N; }
+
+# per_s COUNT MS
+per_s() { LC_ALL=C mawk "BEGIN { printf \"%.3f\", $1 * 1000 / $2 }"; }
+
+# image FILES: makes $TMP/image.tar, of files of 16 KiB.
+image() {
+	mkdir "$TMP/image"
+	head -c $(($1 * 16384)) /dev/zero | split -b 16384 -a 4 - "$TMP/image/file"
+	tar -C "$TMP" -cf "$TMP/image.tar" image
+	rm -r "$TMP/image"
+}
+
+# debs COUNT: makes that many packages of 20 files in $TMP/debs.
+debs() {
+	mkdir "$TMP/debs" "$TMP/deb" "$TMP/deb/DEBIAN"
+	number=0
+	while [ $number -lt "$1" ]; do
+		number=$((number + 1))
+		rm -rf "$TMP/deb/usr"
+		mkdir -p "$TMP/deb/usr/lib/luc-$number"
+		head -c 163840 /dev/zero | split -b 8192 - "$TMP/deb/usr/lib/luc-$number/file"
+		printf 'Package: luc-%s\nVersion: 1\nArchitecture: all\nMaintainer: nobody <nobody@localhost>\nDescription: files\n' \
+			$number >"$TMP/deb/DEBIAN/control"
+		run dpkg-deb dpkg-deb --build -Znone "$TMP/deb" "$TMP/debs/$number.deb"
+	done
+}
+
+# install FOLDER: installs these packages below a folder.
+install_debs() {
+	mkdir -p "$1/var/lib/dpkg/info" "$1/var/lib/dpkg/updates"
+	: >"$1/var/lib/dpkg/status"
+	: >"$1/var/lib/dpkg/available"
+	run dpkg $WITH dpkg --root="$1" --force-all --log=/dev/null --install "$TMP"/debs/*.deb
+}
