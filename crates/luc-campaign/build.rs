@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 /// Sources behind results of the lab and the host, relative to this crate.
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 8] = [
     "../luc-workload/src",
     "../luc-wml/src",
     "../luc-vm/src",
     "../luc-disk/src",
+    "../../lab/apps",
     "../../lab/disk",
     "../../workloads",
     "src/steps.rs",
@@ -61,9 +62,11 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) {
     };
     for entry in entries.flatten() {
         let path = entry.path();
-        let is_source = path
-            .extension()
-            .is_some_and(|kind| ["rs", "c", "h", "f"].iter().any(|known| kind == *known));
+        let is_source = path.extension().is_some_and(|kind| {
+            ["rs", "c", "h", "f", "sh", "toml"]
+                .iter()
+                .any(|known| kind == *known)
+        });
         if path.is_dir() {
             collect(&path, files);
         } else if is_source || path.file_name().is_some_and(|name| name == "Kbuild") {

@@ -22,6 +22,8 @@ pub struct Paths {
     pub out: PathBuf,
     /// The module's file, to load it without attaching.
     pub module: Option<PathBuf>,
+    /// Root with the programs that `bench app` runs, if not the machine's own.
+    pub root: Option<PathBuf>,
     /// Another file system, for the arm that attaches LUC there.
     pub elsewhere: Option<PathBuf>,
 }
@@ -77,6 +79,9 @@ pub fn of(cell: &Cell, named: &NamedArm, paths: &Paths) -> Steps {
     ]
     .concat();
     bench.extend(at(&arm.bench));
+    if let Some(root) = &paths.root {
+        bench.extend(["--root".into(), root.to_string_lossy().into_owned()]);
+    }
     steps.bench = steps.push([at(&arm.around), bench].concat());
     if arm.attached() {
         steps.counters = Some(steps.push(["sh", "-c", COUNTERS].map(String::from).into()));

@@ -393,6 +393,7 @@ impl Bench<'_> {
             dir,
             out: self.folder.join("watched"),
             module: kernel::installed(self.machine, &release).map(PathBuf::from),
+            root: None,
             elsewhere,
         };
         let steps = steps::of(self.cell, named, &paths);

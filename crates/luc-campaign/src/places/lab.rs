@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use luc_vm::{DiskSpec, KernelList, LabError, RunSpec, Step};
+use luc_vm::cache::Cache;
+use luc_vm::{Content, DiskSpec, GuestFile, KernelList, LabError, RunSpec, Step, tree};
+use luc_workload::apps;
 
 use super::file_system::{self, text};
 use super::{Factor, Needs, Place, Setup, whole};
@@ -13,6 +15,9 @@ use crate::result::{ArmResult, Measured};
 use crate::steps::{self, Steps};
 
 pub struct Lab;
+
+/// Where the root with a real program lies in the guest.
+const APP_ROOT: &str = "/app";
 
 const FACTORS: &[Factor] = &[
     Factor {
@@ -104,6 +109,28 @@ fn disks(cell: &Cell, named: &NamedArm) -> std::result::Result<Vec<DiskSpec>, La
     Ok(disks)
 }
 
+/// The program of a cell whose benchmark is a real program.
+fn app(cell: &Cell) -> Option<&str> {
+    let mut words = cell.bench.split_whitespace();
+    words.next().filter(|bench| *bench == "app")?;
+    words.next()
+}
+
+/// Makes the root with the program of the cell, if it has one, for the guest.
+fn root(cell: &Cell, progress: &mut dyn luc_vm::Progress) -> luc_vm::error::Result<Vec<GuestFile>> {
+    let Some(name) = app(cell) else {
+        return Ok(Vec::new());
+    };
+    let apps = apps::builtin();
+    let packages = apps
+        .packages(name)
+        .map_err(|why| LabError::bad_input(format!("app {name}"), why.to_string()))?;
+    let unwanted: Vec<_> = apps.root.unwanted.iter().map(String::as_str).collect();
+    let guest = KernelList::builtin()?.guest;
+    let root = tree::programs(&Cache::open()?, &guest, &packages, &unwanted, progress)?;
+    Ok(vec![GuestFile::new(APP_ROOT, Content::Folder(root))])
+}
+
 impl Place for Lab {
     fn name(&self) -> &'static str {
         "lab"
@@ -120,6 +147,10 @@ impl Place for Lab {
                 .iter()
                 .try_for_each(DiskSpec::check)
                 .map_err(|error| error.to_string())?;
+        }
+        if let Some(name) = app(cell) {
+            let found = apps::builtin().find(name);
+            found.map_err(|error| format!("app {name}: {error}"))?;
         }
         file_system::check(cell)
     }
@@ -164,13 +195,14 @@ impl Place for Lab {
         progress: &mut dyn luc_vm::Progress,
     ) -> Result<Measured> {
         let all: Vec<(&NamedArm, Steps)> = steps::order(cell)
-            .map(|named| (named, steps::of(cell, named, &paths(named))))
+            .map(|named| (named, steps::of(cell, named, &paths(cell, named))))
             .collect();
         let mut spec = spec(cell, &all).map_err(|error| failed(&error))?;
         spec.timeout_host_s = setup.limit_s;
         spec.luc_lab.clone_from(&setup.luc_lab);
         let kernel = text(cell, "kernel");
         let module = luc_vm::build_module(&spec.kernels, kernel, &setup.source, progress);
+        spec.files = root(cell, progress).map_err(|error| failed(&error))?;
         spec.luc_module = Some(module.map_err(|error| failed(&error))?);
         let result = luc_vm::run(&spec, progress).map_err(|error| failed(&error))?;
         if let [first, rest @ ..] = result.failures().as_slice() {
@@ -231,12 +263,13 @@ fn spec(cell: &Cell, all: &[(&NamedArm, Steps)]) -> luc_vm::error::Result<RunSpe
 }
 
 /// The guest's paths.
-fn paths(named: &NamedArm) -> steps::Paths {
+fn paths(cell: &Cell, named: &NamedArm) -> steps::Paths {
     let elsewhere = Path::new("/mnt/1").to_owned();
     steps::Paths {
         dir: "/mnt/0".into(),
         out: "/tmp/watched".into(),
         module: Some(luc_vm::image::LUC_MODULE_PATH.into()),
+        root: app(cell).map(|_| APP_ROOT.into()),
         elsewhere: named.arm.elsewhere.then_some(elsewhere),
     }
 }

@@ -4,6 +4,7 @@
 //! With `--include-ignored` they run on every kernel (`make test-all`); a word selects tests by
 //! name or suite. Tests that this machine cannot run are counted as skipped.
 
+mod apps;
 mod debug;
 mod determinism;
 mod disk;
@@ -34,7 +35,7 @@ type Suite = (&'static str, fn() -> Vec<Trial>);
 
 /// Suites with the longest tests come first, so that the last tests are short; before them come
 /// suites with tests that run alone, which would wait for the others.
-const SUITES: [Suite; 20] = [
+const SUITES: [Suite; 21] = [
     ("lines", lines::tests),
     ("debug", debug::tests),
     ("packages", packages::tests),
@@ -48,6 +49,7 @@ const SUITES: [Suite; 20] = [
     ("faults", faults::tests),
     ("trace", trace::tests),
     ("truth", truth::tests),
+    ("apps", apps::tests),
     ("verbs", verbs::tests),
     ("torture", torture::tests),
     ("watch", watch::tests),

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::kernels::list::{GuestTools, KernelSpec};
 use crate::kernels::mirror;
 use crate::progress::Progress;
-use crate::tools::capture;
+use crate::tools::{capture, digest};
 
 /// Enters the tree in namespaces of its own, so that the mounts vanish with
 /// the build. Arguments: tree, headers, build folder, then the command.
@@ -117,7 +117,7 @@ pub fn programs(
     unwanted: &[&str],
     progress: &mut dyn Progress,
 ) -> Result<PathBuf> {
-    let key = format!("programs/{}", packages.join("+"));
+    let key = format!("programs/{}-{}", packages.join("+"), digest(unwanted));
     let path = cache.entry(&key, |side| {
         progress.stage(&format!("fetching {} (once)", packages.join(", ")));
         let suite = tools.suites.first().map_or("stable", String::as_str);
@@ -128,10 +128,22 @@ pub fn programs(
             unwanted,
             ..Debian::default()
         };
-        system.make(&side.join("root"))
+        let root = side.join("root");
+        system.make(&root)?;
+        // Servers refuse root, and look up their user and their address.
+        for (file, lines) in [("passwd", PASSWD), ("group", GROUP), ("hosts", HOSTS)] {
+            let path = root.join("etc").join(file);
+            std::fs::write(&path, lines).map_err(crate::LabError::io("write", path))?;
+        }
+        Ok(())
     })?;
     Ok(path.join("root"))
 }
+
+/// Users of a folder of programs.
+const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n";
+const GROUP: &str = "root:x:0:\nnogroup:x:65534:\n";
+const HOSTS: &str = "127.0.0.1 localhost\n";
 
 /// Paths that neither a compiler nor a guest reads.
 const UNREAD: [&str; 3] = [
