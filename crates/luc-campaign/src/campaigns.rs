@@ -21,6 +21,7 @@ const ALL: &[(&str, &str)] = &[
     ("journals", include_str!("../../../campaigns/journals.toml")),
     ("power", include_str!("../../../campaigns/power.toml")),
     ("arena", include_str!("../../../campaigns/arena.toml")),
+    ("apps", include_str!("../../../campaigns/apps.toml")),
 ];
 
 /// Lists the names for messages.
