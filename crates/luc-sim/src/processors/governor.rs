@@ -8,8 +8,9 @@
 //! commit 23127296889f). A task that wakes from `io_schedule()` raises the share to an eighth, and
 //! doubles it at each further such wake-up within a tick. Waits for a shadowed buffer, for the
 //! log's writes and for data are of this kind, and LUC's holds; the wait of an fsync for its commit
-//! is not, so that tasks in fsync get no boost. The governor looks at a processor after such a wake-up, when a task
-//! comes from another processor, and otherwise once in a period of the averages, 1024 us.
+//! is not, so that tasks in fsync get no boost. The governor looks at a processor after such a
+//! wake-up, when a task comes from another processor, and otherwise once in a period of the
+//! averages, 1024 us.
 //!
 //! `ondemand` (`drivers/cpufreq/cpufreq_ondemand.c`) samples every 10 ms: the highest clock above a
 //! load of 95%, else a clock in proportion to the load. On Intel's processors it counts idle time
