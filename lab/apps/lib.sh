@@ -104,3 +104,19 @@ install_debs() {
 	: >"$1/var/lib/dpkg/available"
 	run dpkg $WITH dpkg --root="$1" --force-all --log=/dev/null --install "$TMP"/debs/*.deb
 }
+
+# rounds MEASURE COUNT COMMAND: repeats a command, which makes COUNT things below $DIR/$round, until
+# the time is over, and prints how many it made per second.
+rounds() {
+	round=0
+	echo begin
+	begin=$(now_ms)
+	end=$begin
+	while [ $((end - begin)) -lt $((TIME_S * 1000)) ]; do
+		round=$((round + 1))
+		"$3"
+		end=$(now_ms)
+	done
+	echo end
+	echo "$1 $(per_s $((round * $2)) $((end - begin)))"
+}

@@ -40,7 +40,7 @@ const SCRIPTS: &[(&str, &str)] = &scripts! {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Apps {
-    /// What every script needs, for a root that is made for one.
+    /// The needs of every script, for a root that is made for one.
     #[serde(default)]
     pub root: Root,
     pub app: BTreeMap<String, App>,
@@ -49,7 +49,7 @@ pub struct Apps {
     folder: Option<PathBuf>,
 }
 
-/// What a root holds for every script.
+/// Parts of a root that every script needs.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Root {

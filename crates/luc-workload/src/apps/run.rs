@@ -36,7 +36,7 @@ exec chroot "$1" /bin/sh -c "$3" luc-app"#;
 /// Where the folder to test appears in another root.
 const INSIDE: &str = "/mnt";
 
-/// What to run, and where.
+/// A script to run, and its surroundings.
 pub struct Request<'a> {
     /// For messages.
     pub name: &'a str,
@@ -50,7 +50,7 @@ pub struct Request<'a> {
     pub variables: Vec<(&'static str, String)>,
 }
 
-/// What a script measured.
+/// Results of a script.
 pub struct Ran {
     pub measures: BTreeMap<String, f64>,
     pub elapsed_ns: u64,
@@ -136,7 +136,10 @@ pub fn run(request: &Request, observer: &Observer, stop: &Stop) -> Result<Ran> {
 fn listen(stdout: ChildStdout) -> Receiver<String> {
     let (sender, lines) = channel();
     thread::spawn(move || {
-        for line in BufReader::new(stdout).split(b'\n').map_while(io_ok) {
+        for line in BufReader::new(stdout)
+            .split(b'\n')
+            .map_while(std::result::Result::ok)
+        {
             let text = String::from_utf8_lossy(&line).into_owned();
             if sender.send(text).is_err() {
                 return;
@@ -144,10 +147,6 @@ fn listen(stdout: ChildStdout) -> Receiver<String> {
         }
     });
     lines
-}
-
-fn io_ok(line: std::io::Result<Vec<u8>>) -> Option<Vec<u8>> {
-    line.ok()
 }
 
 fn wait(
@@ -213,7 +212,7 @@ fn end_all(strangers: &BTreeSet<i32>) {
     }
 }
 
-/// What a script has printed so far.
+/// The lines of a script so far.
 #[derive(Default)]
 struct Heard {
     begin: Option<(u64, Reading)>,

@@ -65,7 +65,7 @@ pub struct AppResult {
     pub groups_itself: bool,
     /// Values by name; some are missing if the run was interrupted.
     pub measures: BTreeMap<String, f64>,
-    /// What the values are; the first one decides.
+    /// The meaning of the values; the first one decides.
     pub table: Vec<Measure>,
 }
 
