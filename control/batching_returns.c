@@ -84,6 +84,7 @@
 #define DEBT_SHIFT 4		/* with 5 a property test of luc-sim fails in one case of 1700 */
 #define GAP_EVENTS_MIN 3LL	/* two say nothing about a third */
 #define GAP_SHIFT 2
+#define SPAN_SHIFT 2		/* more than chance adds to the span of a steady pace */
 #define GAP_FORGET_SHIFT 6	/* chosen: from 4 to 8 nothing changes */
 
 static luc_s64 commit_of(const struct luc_input *in)
@@ -110,17 +111,22 @@ static void pay_off(struct luc_state *s, const struct luc_input *in)
 /*
  * Learns the gap between the events that gathered during the last commit. Only the sum of
  * their times is known, so assume a steady pace: then the first came as long before their
- * mean as the last came after it.
+ * mean as the last came after it. If that is long before the commit started, most came at
+ * once and one came late: then count from the commit's start to the mean instead.
  */
 static void learn_gathered(struct luc_state *s, const struct luc_input *in)
 {
 	luc_s64 quiet_ns = luc_max(luc_sub(in->now_ns, in->last_event_ns), 0);
+	luc_s64 passed_ns = luc_sub(in->now_ns, s->closed_ns);
 	luc_s64 mean_ns, span_ns;
 
 	if (in->events < GAP_EVENTS_MIN)
 		return;
 	mean_ns = luc_max(in->events_wait_ns, 0) / in->events;
-	span_ns = luc_mul(luc_max(luc_sub(mean_ns, quiet_ns), 0), 2);
+	span_ns = luc_mul(luc_sub(mean_ns, quiet_ns), 2);
+	if (s->closed_ns && luc_sub(span_ns, passed_ns) > passed_ns >> SPAN_SHIFT)
+		span_ns = luc_mul(luc_sub(passed_ns, mean_ns), 2);
+	span_ns = luc_max(span_ns, 0);
 	s->gap_ns = luc_average(s->gap_ns, luc_max(span_ns / (in->events - 1), 1), GAP_SHIFT);
 }
 

@@ -176,3 +176,42 @@ fn a_negative_number_of_expected_tasks_counts_as_none() {
     assert_eq!(state.setpoint_now_events, 3);
     assert_eq!(out.reason, Reason::Now.value());
 }
+
+/// 33 of 64 threads come at once, `crowd_ns` after a commit of 17 ms has started, but for one, which
+/// comes `straggler_ns` after that. Returns how many commits pass before one is held for the
+/// others.
+fn commits_until_held(crowd_ns: i64, straggler_ns: i64) -> Option<usize> {
+    let commit_ns = 17_000 * US;
+    let mut state = State {
+        gap_ns: 1_000 * US,
+        ..State::default()
+    };
+    (0..32)
+        .find(|turn| {
+            let now_ns = (turn + 1) * commit_ns;
+            let input = Input {
+                now_ns,
+                events: 33,
+                events_wait_ns: 32 * (commit_ns - crowd_ns) + (commit_ns - straggler_ns),
+                last_event_ns: now_ns - commit_ns + crowd_ns.max(straggler_ns),
+                expected_events: 31,
+                commit_avg_ns: commit_ns,
+                ..Input::default()
+            };
+            let out = control_step(Step::Open, &Params::default(), &mut state, &input);
+            control_step(Step::Close, &Params::default(), &mut state, &input);
+            out.reason == Reason::Hold.value()
+        })
+        .map(|turn| usize::try_from(turn).unwrap_or(usize::MAX))
+}
+
+#[test]
+fn one_task_of_its_own_time_does_not_make_a_crowd_late() {
+    for (crowd_us, straggler_us) in [(200, 16_800), (200, 15_000), (16_500, 100)] {
+        let held = commits_until_held(crowd_us * US, straggler_us * US);
+        assert!(
+            held.is_some_and(|turn| turn < 12),
+            "{crowd_us} {straggler_us} {held:?}"
+        );
+    }
+}

@@ -1,5 +1,6 @@
 //! LUC beside stock in bad conditions: a disk that changes its speed, threads that come and go, a
-//! journal of 4 MiB, 2000 threads, a clock that follows waits for the disk.
+//! journal of 4 MiB, 2000 threads, a clock that follows waits for the disk, convoys that a trial of
+//! LUC left behind.
 
 #[path = "../../luc-sim/tests/common/mod.rs"]
 mod common;
@@ -242,6 +243,21 @@ fn a_clock_that_follows_waits_for_the_disk() {
             let scaling = speeds::scaling("schedutil", "e3-server", false);
             setup.machine.scaling = Some(scaling.expect("a governor"));
             vec![created(&words, &setup)]
+        });
+    }
+}
+
+/// LUC merges 64 threads into one convoy and keeps it for 512 commits. Then a window of the trial
+/// splits it, and what the threads do meanwhile must not keep LUC from merging them again.
+#[test]
+fn a_trial_leaves_the_gain_behind_it() {
+    for (cpus, bounds) in [(4, (1.82, 1.78)), (8, (1.69, 1.65))] {
+        let what = format!("after the trial, {cpus} processors");
+        let words = "create-fsync --threads 64 --warmup-s 12 --seconds 2";
+        compare(&what, &[bounds], |luc, seed| {
+            let mut setup = setup("hdd-7200", cpus, luc, seed);
+            setup.machine.mips.fill(3000.0);
+            vec![created(words, &setup)]
         });
     }
 }

@@ -27,7 +27,7 @@ const PHASES_MAX: u64 = 20_000_000;
 /// Simulate many machines, with stock and with LUC, and parallel programs on groups of them
 ///
 /// Draws the disk, processors, speed, load and threads of each machine by weight from a table.
-/// Measures from the moment LUC is switched on, so the rates include its first trial of holding. In
+/// Measures from the moment LUC is switched on, so the rates include all that LUC has to learn. In
 /// each phase of a parallel program, every rank writes files with an fsync each, then waits for the
 /// slowest of all nodes. The nodes of a group have the same kind of disk, and also run services of
 /// their own. The same arguments give the same figures.
