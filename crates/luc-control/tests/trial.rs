@@ -28,6 +28,8 @@ struct Journal {
     state: State,
     now_ns: i64,
     drawn: Rng,
+    /// How long a commit of stock takes on average; the next one follows at once.
+    commit_ns: i64,
     /// Throughput of held commits divided by that of free ones.
     gain: f64,
     /// The gain in the time that a sync event waits: above 1, it waits less with holding.
@@ -48,6 +50,7 @@ impl Journal {
             state: State::default(),
             now_ns: S,
             drawn: Rng(seed),
+            commit_ns: 2 * COMMIT_NS,
             gain,
             wait_gain: gain,
             noise,
@@ -64,7 +67,7 @@ impl Journal {
             events,
             expected_events,
             last_event_ns: self.now_ns,
-            commit_avg_ns: 2 * COMMIT_NS,
+            commit_avg_ns: self.commit_ns,
             handles: 400,
             ..Input::default()
         }
@@ -78,18 +81,47 @@ impl Journal {
     fn commit(&mut self) -> bool {
         let open = self.input(1, 3);
         let held = self.step(Step::Open, &open) == HOLD;
-        let waited_ns = if held { 100_000 } else { 0 };
+        let waited_ns = if held { self.commit_ns / 20 } else { 0 };
         self.now_ns += waited_ns;
         let arm = if held { self.gain } else { 1.0 };
         let wait_arm = if held { self.wait_gain } else { 1.0 };
+        let noise = (self.noise * normal(&mut self.drawn)).exp();
+        let commit_ns = self.commit_ns as f64 * noise;
         let mut close = self.input(4, 0);
-        close.events_wait_ns = whole(20.0 * COMMIT_NS as f64 / wait_arm) - 8 * COMMIT_NS;
+        close.events_wait_ns = whole(10.0 * commit_ns / wait_arm) - 4 * self.commit_ns;
         self.step(Step::Close, &close);
-        let factor = (self.noise * normal(&mut self.drawn)).exp() / (arm * self.speed);
-        self.now_ns += whole(2.0 * COMMIT_NS as f64 * factor) - waited_ns;
+        self.now_ns += whole(commit_ns / (arm * self.speed)) - waited_ns;
         self.speed *= 1.0 + self.growth;
         *(if held { &mut self.held } else { &mut self.free }) += 1;
         held
+    }
+
+    /// Runs for an hour. While a verdict stands, the trial only waits: that time passes at once.
+    fn hour(mut self) -> Hour {
+        let (begin_ns, end_ns) = (self.now_ns, self.now_ns + HOUR_S * S);
+        let mut hour = Hour {
+            verdict_s: f64::INFINITY,
+            regret_s: 0.0,
+        };
+        let holds_best = self.gain > 1.0;
+        while self.now_ns < end_ns {
+            let before_ns = self.now_ns;
+            let stays = [STAY_FREE, STAY_HELD].contains(&self.state.trial_phase);
+            let held = if stays && self.state.trial_until_ns > before_ns {
+                self.now_ns = self.state.trial_until_ns.min(end_ns);
+                self.state.trial_phase == STAY_HELD
+            } else {
+                self.commit()
+            };
+            if held != holds_best {
+                let lost = (self.gain - 1.0).abs();
+                hour.regret_s += lost * (self.now_ns - before_ns) as f64 / S as f64;
+            }
+            if hour.verdict_s.is_infinite() && self.state.trial_winner != OFF {
+                hour.verdict_s = (self.now_ns - begin_ns) as f64 / S as f64;
+            }
+        }
+        hour
     }
 
     /// Returns the first verdict, if there is one within this many commits.
@@ -122,6 +154,76 @@ fn verdicts(loads: u64, commits: usize, journal: impl Fn(u64) -> Journal) -> [us
         found[at] += 1;
     }
     found
+}
+
+const HOUR_S: i64 = 3600;
+
+/// A load's first hour.
+struct Hour {
+    /// When the first verdict came.
+    verdict_s: f64,
+    /// Work lost against always doing the better, in seconds of stock's work.
+    regret_s: f64,
+}
+
+/// Returns the value that this share of the values does not exceed.
+fn within(share: f64, values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<_> = values.collect();
+    values.sort_by(f64::total_cmp);
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // an index
+    values[((values.len() - 1) as f64 * share).round() as usize]
+}
+
+/// Commits a second of a load, and the largest share of the hour's work that it may lose.
+const STATED_REGRET: [(i64, f64); 3] = [(1000, 0.001), (100, 0.007), (10, 0.025)];
+
+/// Keeps to the stated regret, and to the commits that a verdict may take, in 95 of 100 loads.
+///
+/// `cargo test --release -p luc-control --test trial deciding -- --nocapture` prints the table of
+/// `docs/figures/guard.md`.
+#[test]
+fn deciding_costs_at_most_the_stated_regret() {
+    let loads = if cfg!(debug_assertions) { 5 } else { 200 };
+    println!(
+        "| truth | commits/s | verdict, half of loads | 95 % | regret, half of loads | 95 % |"
+    );
+    println!("|---|---|---|---|---|---|");
+    for (gain, verdict_max_commits) in [
+        (1.5, 11_000.0),
+        (1.1, 20_000.0),
+        (1.0, f64::INFINITY),
+        (0.97, 27_000.0),
+        (0.9, 3_000.0),
+    ] {
+        for (rate, regret_max) in STATED_REGRET {
+            let commit_ns = S / rate;
+            let journal = |seed| Journal {
+                commit_ns,
+                ..Journal::new(gain, NOISE, seed)
+            };
+            let hours: Vec<_> = (0..loads).map(|seed| journal(seed).hour()).collect();
+            let verdict = |share| within(share, hours.iter().map(|hour| hour.verdict_s));
+            let regret = |share| within(share, hours.iter().map(|hour| hour.regret_s));
+            let shown = [verdict(0.5), verdict(0.95)].map(|s| match s {
+                f64::INFINITY => format!("none in {HOUR_S} s"),
+                s => format!("{s:.1} s"),
+            });
+            println!(
+                "| {:+.0} % | {rate} | {} | {:.1} s | {:.1} s |",
+                100.0 * (gain - 1.0),
+                shown.join(" | "),
+                regret(0.5),
+                regret(0.95)
+            );
+            let share = regret(0.95) / HOUR_S as f64;
+            assert!(
+                share <= regret_max,
+                "{gain}, {rate} commits/s: {share} lost"
+            );
+            let commits = verdict(0.95) * rate as f64;
+            assert!(commits <= verdict_max_commits, "{gain}: after {commits}");
+        }
+    }
 }
 
 #[test]
