@@ -145,7 +145,7 @@ static void step_poll(const struct luc_params *p, struct luc_state *s,
 		out->reason = LUC_REASON_URGENT;
 	else if (idle_ns == LUC_COMPLETE)
 		out->reason = LUC_REASON_SETPOINT;
-	else if (in->now_ns >= luc_add(s->open_ns, s->wait_ns))
+	else if (in->now_ns >= luc_add(s->open_ns, s->wait_ns) || in->now_ns < s->open_ns)
 		out->reason = LUC_REASON_LIMIT;
 	else if (in->now_ns >= idle_ns)
 		out->reason = LUC_REASON_IDLE;

@@ -9,7 +9,7 @@
 void luc_hold_learn_gap(struct luc_state *s, const struct luc_input *in)
 {
 	luc_s64 came = luc_sub(in->events, s->opened_events);
-	luc_s64 span = luc_sub(in->last_event_ns, s->open_ns);
+	luc_s64 span = luc_min(luc_sub(in->last_event_ns, s->open_ns), s->wait_ns);
 
 	if (came > 0 && span > 0)
 		s->gap_ns = luc_average(s->gap_ns, luc_max(span / came, 1), GAP_SHIFT);

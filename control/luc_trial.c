@@ -11,7 +11,8 @@
  * favours either with the same chance. The first WARM commits of each do not count,
  * because convoys re-form. The first window ends after WINDOW commits. The second one
  * ends after the same time: LUC makes fewer commits, and of two windows of unequal
- * length the shorter is noisier.
+ * length the shorter is noisier. If the load paused in the first one or the clock
+ * jumped, the second would last as long: after WINDOW_MAX commits LUC drops the pair.
  *
  * 3. What is compared. Throughput: journal handles, operations that change metadata, per
  * second. Sync calls would not measure it: where tasks share files, a call that finds
@@ -45,6 +46,7 @@
 #define PROOF 512LL		/* holds: then the first pair costs a run 2 % at most */
 #define WARM 6LL		/* commits: each of two convoys has had three turns */
 #define WINDOW 12LL		/* commits: six turns of each of two convoys */
+#define WINDOW_MAX 96LL	/* commits: holding saves every second one, not seven of eight */
 #define REST_MAX 64LL		/* pair lengths, reached at a gain of a third */
 #define EQUAL_PAIRS 16LL
 #define EQUAL_PPM 10000LL	/* a per cent, like the limit of the bets */
@@ -247,6 +249,8 @@ static void window_closed(struct luc_state *s, const struct luc_input *in)
 	ns = luc_max(luc_sub(in->now_ns, s->trial_begin_ns), 1);
 	if (s->trial_is_second ? ns >= s->trial_first_ns : s->trial_commits >= WINDOW)
 		end_window(s, in->now_ns, ns);
+	else if (s->trial_commits >= WINDOW_MAX)
+		begin_pair(s);
 }
 
 void luc_trial_closed(const struct luc_params *params, struct luc_state *s,
