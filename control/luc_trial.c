@@ -13,6 +13,9 @@
  * ends after the same time: LUC makes fewer commits, and of two windows of unequal
  * length the shorter is noisier. If the load paused in the first one or the clock
  * jumped, the second would last as long: after WINDOW_MAX commits LUC drops the pair.
+ * A least time for windows does not help: with 20 ms, simulated verdicts on effects of
+ * 10 % came 2 to 10 times as late at 4,000 and 10,000 commits a second, and short
+ * windows share disturbances that outlast them.
  *
  * 3. What is compared. Throughput: journal handles, operations that change metadata, per
  * second. Sync calls would not measure it: where tasks share files, a call that finds
