@@ -260,7 +260,7 @@ pub fn put_back_killed(
     attached: &Attached,
     claim: &Claim,
 ) -> Result<Option<String>, HostError> {
-    let notes = trial_files::read(system, &attached.name, trial_files::TRY);
+    let notes = trial_files::of(system, attached, trial_files::TRY);
     let Some(Content::Try(before)) = notes.map(|notes| notes.of) else {
         return Ok(None);
     };
@@ -270,4 +270,20 @@ pub fn put_back_killed(
     Ok(Some(format!(
         "a `luc try` of {shown} was killed; LUC is restored to its earlier state"
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial_files::tests::{attached, noted};
+    use super::*;
+
+    #[test]
+    fn a_trial_of_another_disk_is_not_put_back_here() {
+        let (_dir, machine, tried) = noted();
+        for (attached, is_put_back) in [(attached("254:32"), false), (tried, true)] {
+            let claim = Claim::take(&machine, &attached, "guard", Purpose::Switch).unwrap();
+            let line = put_back_killed(&machine, &attached, &claim).unwrap();
+            assert_eq!(line.is_some(), is_put_back, "{line:?}");
+        }
+    }
 }

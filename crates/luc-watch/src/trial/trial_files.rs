@@ -183,15 +183,20 @@ pub fn read(system: &dyn System, name: &str, ending: &str) -> Option<Notes> {
     (notes.schema == SCHEMA && notes.boot == boot).then_some(notes)
 }
 
+/// Reads the notes with this ending, unless they are about another disk of this name.
+pub fn of(system: &dyn System, attached: &Attached, ending: &str) -> Option<Notes> {
+    let notes = read(system, &attached.name, ending)?;
+    (notes.device == attached.device.to_string()).then_some(notes)
+}
+
 /// Reads what a guard saved about a file system, and whether that guard still runs.
 pub fn guarded(system: &dyn System, attached: &Attached) -> Option<(Saved, bool)> {
-    let notes = read(system, &attached.name, GUARD)?;
-    match notes.of {
-        Content::Guard(saved) if notes.device == attached.device.to_string() => {
-            Some((*saved, system.exists(&format!("/proc/{}", notes.pid))))
-        }
-        _ => None,
-    }
+    let notes = of(system, attached, GUARD)?;
+    let Content::Guard(saved) = notes.of else {
+        return None;
+    };
+    let runs = system.exists(&format!("/proc/{}", notes.pid));
+    Some((*saved, runs))
 }
 
 /// File systems with notes of a trial.
@@ -200,4 +205,88 @@ pub fn tried(system: &dyn System) -> Vec<String> {
     names
         .filter_map(|name| Some(name.strip_suffix(TRY)?.strip_suffix('.')?.to_owned()))
         .collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::time::Duration;
+
+    use luc_guard::Guard;
+    use luc_host::Machine;
+
+    use super::*;
+
+    const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+
+    /// A machine with notes of a guard and of a trial about vdb.
+    pub fn noted() -> (tempfile::TempDir, Machine, Attached) {
+        let dir = tempfile::tempdir().unwrap();
+        let machine = Machine::new(dir.path());
+        let boot = machine.path(BOOT);
+        fs::create_dir_all(boot.parent().unwrap()).unwrap();
+        fs::write(boot, "one\n").unwrap();
+        let attached = attached("254:16");
+        let claim = Claim::take(&machine, &attached, "guard", Purpose::Guard).unwrap();
+        let guard = Content::Guard(Box::new(Saved {
+            guard: Guard::new(1, Duration::ZERO),
+            in_pair: true,
+            left_alone: false,
+            commits: 7,
+        }));
+        let before = Content::Try(StateBefore {
+            on: true,
+            loaded: true,
+            knobs: BTreeMap::new(),
+            mode: Some("steer".into()),
+        });
+        for content in [guard, before] {
+            claim.note(&machine, content).unwrap();
+        }
+        (dir, machine, attached)
+    }
+
+    pub fn attached(device: &str) -> Attached {
+        Attached {
+            name: "vdb".into(),
+            device: device.parse().unwrap(),
+        }
+    }
+
+    fn is_known(machine: &Machine, attached: &Attached) -> [bool; 2] {
+        let tried = of(machine, attached, TRY).is_some();
+        [guarded(machine, attached).is_some(), tried]
+    }
+
+    #[test]
+    fn notes_of_another_disk_or_boot_mean_nothing() {
+        let (_dir, machine, vdb) = noted();
+        assert_eq!(is_known(&machine, &vdb), [true; 2]);
+        assert_eq!(is_known(&machine, &attached("254:32")), [false; 2]);
+        fs::write(machine.path(BOOT), "two\n").unwrap();
+        assert_eq!(is_known(&machine, &vdb), [false; 2]);
+    }
+
+    #[test]
+    fn damaged_notes_and_those_of_another_version_mean_nothing() {
+        let cut = |text: &str| text[..text.len() / 2].to_owned();
+        let other = |text: &str| text.replace(SCHEMA, "luc-notes/2");
+        let lacking = |text: &str| {
+            text.replace("\"commits\"", "\"x\"")
+                .replace("\"on\"", "\"x\"")
+        };
+        let binary = |_: &str| "\u{0}\u{1}".to_owned();
+        let empty = |_: &str| String::new();
+        let damages: [&dyn Fn(&str) -> String; 5] = [&cut, &other, &lacking, &binary, &empty];
+        for damage in damages {
+            let (_dir, machine, vdb) = noted();
+            for ending in [TRY, GUARD] {
+                let path = file(&machine, "vdb", ending);
+                let text = damage(&fs::read_to_string(&path).unwrap());
+                fs::write(&path, &text).unwrap();
+                let known = read(&machine, "vdb", ending);
+                assert_eq!(known, None, "{ending}: {text}");
+            }
+            assert_eq!(is_known(&machine, &vdb), [false; 2]);
+        }
+    }
 }
