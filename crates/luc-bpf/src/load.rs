@@ -200,6 +200,14 @@ fn size(mut map: OpenMapMut<'_>, settings: &Settings) -> Result<(), TracerError>
         let set = map.set_max_entries(ring_places(settings));
         return set.map_err(|error| TracerError::of("the ring's size", &error));
     }
+    if name == "counts" {
+        // Each takes memory on every processor. A map needs at least one entry.
+        let slots = u32::try_from(settings.devs.len())
+            .unwrap_or(u32::MAX)
+            .max(1);
+        let set = map.set_max_entries(slots);
+        return set.map_err(|error| TracerError::of("the size of the counts", &error));
+    }
     if !name.ends_with(".rodata") {
         return Ok(());
     }
