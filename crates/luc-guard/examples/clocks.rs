@@ -42,9 +42,10 @@ fn pairs(calls: u32, tolerance: f64, seed: u64) -> Option<u32> {
         calls: calls.into(),
         commits: calls.into(),
         waited_ns: None,
+        times: None,
     };
     let pair = Pair {
-        on: window,
+        on: window.clone(),
         off: window,
     };
     let end = Duration::from_secs(1_000_000);

@@ -103,6 +103,7 @@ impl Load {
             calls: calls as u64,
             commits: 1000,
             waited_ns: Some((calls * latency_ns) as u64),
+            times: None,
         }
     }
 

@@ -53,7 +53,7 @@ impl From<Trouble> for Why {
 }
 
 /// The outcome of a step.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     Wait(Duration),
     /// A window of this side begins now.

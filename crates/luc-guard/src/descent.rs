@@ -15,15 +15,23 @@ use serde::Serialize;
 
 use crate::evidence::{ALPHA, Evidence, LIMIT, TrialVerdict};
 use crate::pair::{Measure, Pair};
-
-/// Fewest syncs in both windows together for a 99th percentile: five of each are above it. Chosen.
-pub const TAIL_CALLS_MIN: u64 = 1000;
+use crate::times::TAIL_CALLS_MIN;
 
 /// The 99th percentile of the time of a sync in both windows of a pair, ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tails {
     pub on_ns: f64,
     pub off_ns: f64,
+}
+
+impl Tails {
+    /// `None` if times are not seen, or if a window has no sync.
+    pub fn of(pair: &Pair) -> Option<Self> {
+        Some(Self {
+            on_ns: pair.on.times.as_ref()?.tail_ns()?,
+            off_ns: pair.off.times.as_ref()?.tail_ns()?,
+        })
+    }
 }
 
 /// The verdict about a clock.
@@ -233,6 +241,7 @@ mod tests {
             calls,
             commits: calls,
             waited_ns: None,
+            times: None,
         }
     }
 

@@ -61,6 +61,8 @@ pub enum Stance {
         pairs: u64,
         /// Ratio of LUC to stock, by these pairs.
         ratio: f64,
+        /// Whether the 99th percentile is certified, too; otherwise it is unknown.
+        p99: bool,
     },
     /// It observes until `until`, refuted or undecided in a retrial. Then it is tried again.
     Aside {
@@ -68,6 +70,8 @@ pub enum Stance {
         until: Duration,
         /// Ratio of LUC to stock, by the pairs that sent it aside.
         ratio: f64,
+        /// Whether the 99th percentile alone refuted it.
+        by_p99: bool,
     },
     /// It observes and is tried again.
     Retrying,
@@ -77,11 +81,12 @@ pub enum Stance {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
     /// LUC is certified and was not before.
-    Certified { pairs: u64, ratio: f64 },
+    Certified { pairs: u64, ratio: f64, p99: bool },
     /// LUC harms, and stands aside for the time `aside`.
     Refuted {
         pairs: u64,
         ratio: f64,
+        by_p99: bool,
         aside: Duration,
     },
     /// A retrial decided nothing.
@@ -194,19 +199,22 @@ impl Guard {
     }
 
     fn certify(&mut self) -> Option<Change> {
+        let p99 = self.judge.slow().is_seen();
         let (pairs, ratio) = self.found();
         let was = matches!(self.stance, Stance::Certified { .. });
-        self.stance = Stance::Certified { pairs, ratio };
+        self.stance = Stance::Certified { pairs, ratio, p99 };
         self.asides = 0;
-        (!was).then_some(Change::Certified { pairs, ratio })
+        (!was).then_some(Change::Certified { pairs, ratio, p99 })
     }
 
     fn refute(&mut self, now: Duration) -> Change {
+        let by_p99 = self.judge.work_verdict() != Some(TrialVerdict::Refuted);
         let (pairs, ratio) = self.found();
-        let aside = self.stand_aside(now, ratio);
+        let aside = self.stand_aside(now, ratio, by_p99);
         Change::Refuted {
             pairs,
             ratio,
+            by_p99,
             aside,
         }
     }
@@ -219,12 +227,16 @@ impl Guard {
         found
     }
 
-    fn stand_aside(&mut self, now: Duration, ratio: f64) -> Duration {
+    fn stand_aside(&mut self, now: Duration, ratio: f64, by_p99: bool) -> Duration {
         let aside = ASIDE_FIRST.saturating_mul(1 << self.asides.min(20));
         let aside = aside.min(ASIDE_MAX);
         self.asides = self.asides.saturating_add(1);
         let until = now + aside;
-        self.stance = Stance::Aside { until, ratio };
+        self.stance = Stance::Aside {
+            until,
+            ratio,
+            by_p99,
+        };
         aside
     }
 
@@ -242,7 +254,7 @@ impl Guard {
             return None;
         }
         let (pairs, ratio) = self.found();
-        let aside = self.stand_aside(now, ratio);
+        let aside = self.stand_aside(now, ratio, false);
         Some(Change::Undecided { pairs, aside })
     }
 
@@ -281,6 +293,7 @@ mod tests {
             calls: (calls * 1e4) as u64,
             commits: 1000,
             waited_ns: None,
+            times: None,
         };
         Pair {
             on: window(ratio),

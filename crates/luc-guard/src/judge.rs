@@ -16,11 +16,15 @@
 //! first kind would certify a latency that it never looked at; one of the second kind judges a load
 //! that waits by how long its users wait. The slope is computed from products, which do not change
 //! if LUC and stock change places: no bet is chosen by its outcome.
+//!
+//! Where the time of each call is seen, [`crate::slow`] bets on the 99th percentile as well. It can
+//! refute LUC alone, and a certificate needs it, too.
 
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{Evidence, TrialVerdict};
 use crate::pair::{Measure, Pair};
+use crate::slow::Slow;
 
 /// Pairs whose stock rates tell which load it is. Chosen: odd, and enough that their median does
 /// not move if one window in twenty stalls.
@@ -90,6 +94,7 @@ impl Probe {
 pub struct Judge {
     rate: Evidence,
     latency: Evidence,
+    slow: Slow,
     probe: Probe,
     /// The measure that counts, once that is known.
     known: Option<Measure>,
@@ -114,6 +119,11 @@ impl Judge {
         self.known.unwrap_or_default()
     }
 
+    /// The bets on slow syncs.
+    pub fn slow(&self) -> &Slow {
+        &self.slow
+    }
+
     /// How often the load changed.
     pub fn loads(&self) -> u64 {
         self.loads
@@ -123,6 +133,7 @@ impl Judge {
     pub fn begin_anew(&mut self) {
         self.rate = Evidence::default();
         self.latency = Evidence::default();
+        self.slow.begin_anew();
     }
 
     /// Hears a pair.
@@ -146,10 +157,23 @@ impl Judge {
             self.probe.hear(far(rate), far(latency));
             self.known = self.known.or(self.probe.measure());
         }
+        self.slow.hear(pair);
         self.verdict().map_or(Heard::Counted, Heard::Found)
     }
 
+    /// Either can refute LUC. Where times are seen, a certificate needs both.
     fn verdict(&self) -> Option<TrialVerdict> {
+        use TrialVerdict::{Certified, Refuted};
+        match (self.work_verdict(), self.slow.verdict()) {
+            (Some(Refuted), _) | (_, Some(Refuted)) => Some(Refuted),
+            (Some(Certified), Some(Certified)) => Some(Certified),
+            (Some(Certified), None) if !self.slow.is_seen() => Some(Certified),
+            _ => None,
+        }
+    }
+
+    /// The verdict about the work that gets done, by the measure that counts.
+    pub fn work_verdict(&self) -> Option<TrialVerdict> {
         match self.known {
             Some(_) => self.evidence().verdict(),
             // Where latencies are not seen, the rate is all there is.
@@ -180,6 +204,7 @@ impl Judge {
 mod tests {
     use super::*;
     use crate::pair::Window;
+    use crate::times::{Bucket, Times};
 
     const SECOND_NS: u64 = 1_000_000_000;
 
@@ -190,6 +215,7 @@ mod tests {
             calls,
             commits: calls,
             waited_ns: Some(calls * latency_us * 1000),
+            times: None,
         }
     }
 
@@ -246,6 +272,52 @@ mod tests {
         }
         assert_eq!(judge.measure(), Measure::Rate);
         assert!(judge.evidence().for_luc() > 1.0);
+    }
+
+    /// Hears 60 pairs of the same rate, in which this share of LUC's syncs takes 30 ms. The others
+    /// take 10 ms, as all of stock's do.
+    fn slowed(percent: u64, seen: bool) -> (Judge, Option<TrialVerdict>) {
+        let window = |slow: u64| {
+            let bucket = |ms: u64, syncs| Bucket {
+                from_ns: ms * 1_000_000,
+                to_ns: (ms + 1) * 1_000_000,
+                syncs,
+            };
+            let times = Times::new([bucket(10, 1000 - 10 * slow), bucket(30, 10 * slow)]);
+            Window {
+                times: seen.then_some(times),
+                ..window(1000, 10_000)
+            }
+        };
+        let mut judge = Judge::default();
+        let found = (0..60).find_map(|_| {
+            let pair = Pair {
+                on: window(percent),
+                off: window(0),
+            };
+            match judge.hear(&pair) {
+                Heard::Found(verdict) => Some(verdict),
+                _ => None,
+            }
+        });
+        (judge, found)
+    }
+
+    #[test]
+    fn slow_syncs_refute_a_luc_whose_rate_is_the_same() {
+        use TrialVerdict::{Certified, Refuted};
+        let (judge, found) = slowed(4, true);
+        assert_eq!((found, judge.slow().verdict()), (Some(Refuted), found));
+        assert_eq!(judge.work_verdict(), None);
+        let (judge, found) = slowed(0, true);
+        assert_eq!((found, judge.slow().verdict()), (Some(Certified), found));
+        // A certificate waits for both: of one sync in a hundred neither is certain.
+        let (judge, found) = slowed(1, true);
+        assert_eq!((found, judge.work_verdict()), (None, Some(Certified)));
+        // Times that are not seen are unknown, and the rate decides alone.
+        let (judge, found) = slowed(4, false);
+        assert_eq!(found, Some(Certified));
+        assert!(!judge.slow().is_seen());
     }
 
     #[test]

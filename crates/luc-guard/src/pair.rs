@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::times::Times;
+
 /// With fewer calls in both windows together the file system was idle. Chosen: the ratio of so few
 /// says nothing.
 const CALLS_MIN: u64 = 40;
@@ -38,7 +40,7 @@ pub enum Measure {
 }
 
 /// The counts of a window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Window {
     pub time_ns: u64,
     /// Sync calls.
@@ -46,6 +48,8 @@ pub struct Window {
     pub commits: u64,
     /// Time that all tasks spent in sync calls; `None` if that is not seen.
     pub waited_ns: Option<u64>,
+    /// The times of the same calls.
+    pub times: Option<Times>,
 }
 
 impl Window {
@@ -62,7 +66,7 @@ impl Window {
 }
 
 /// A window with LUC and one without, one right after the other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pair {
     pub on: Window,
     pub off: Window,
@@ -102,6 +106,7 @@ mod tests {
             calls,
             commits: calls,
             waited_ns,
+            times: None,
         }
     }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::pair::{Pair, Side, Window};
+use crate::times::Times;
 
 /// Lengths of the parts of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,11 +51,12 @@ impl Lengths {
 }
 
 /// Counts since an arbitrary start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     pub calls: u64,
     pub commits: u64,
     pub waited_ns: Option<u64>,
+    pub times: Option<Times>,
 }
 
 impl Totals {
@@ -64,17 +66,22 @@ impl Totals {
             (Some(now), Some(before)) => Some(now.checked_sub(before)?),
             _ => None,
         };
+        let times = match (&self.times, &before.times) {
+            (Some(now), Some(before)) => Some(now.since(before)?),
+            _ => None,
+        };
         Some(Window {
             time_ns: u64::try_from(time.as_nanos()).ok()?,
             calls: self.calls.checked_sub(before.calls)?,
             commits: self.commits.checked_sub(before.commits)?,
             waited_ns,
+            times,
         })
     }
 }
 
 /// The next thing to do.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Next {
     /// Switch to this side, then call again.
     Switch(Side),
@@ -93,7 +100,7 @@ pub enum Next {
 /// Time between two looks at a load, and the most by which windows are too long.
 const LOOK: Duration = Duration::from_millis(50);
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Stage {
     Switch,
     Burn(Duration, Totals),
@@ -126,13 +133,13 @@ impl Run {
 
     /// Returns the next thing to do. `now` comes from a clock that never jumps.
     pub fn next(&mut self, now: Duration, totals: Totals) -> Next {
-        match self.stage {
+        match &self.stage {
             Stage::Switch => {
                 self.stage = Stage::Burn(now, totals);
                 Next::Switch(self.side)
             }
             Stage::Burn(since, before) => {
-                let Some(burnt) = totals.since(&before, now.saturating_sub(since)) else {
+                let Some(burnt) = totals.since(before, now.saturating_sub(*since)) else {
                     return Next::Lost;
                 };
                 let Lengths {
@@ -148,7 +155,7 @@ impl Run {
                 Next::Begun(self.side)
             }
             Stage::Count(since, before) => {
-                let Some(window) = totals.since(&before, now.saturating_sub(since)) else {
+                let Some(window) = totals.since(before, now.saturating_sub(*since)) else {
                     return Next::Lost;
                 };
                 match self.left_of(&window) {
@@ -166,7 +173,7 @@ impl Run {
             window_max,
             ..
         } = self.lengths;
-        let Some(first) = self.first else {
+        let Some(first) = &self.first else {
             return left(so_far, window, window_commits, window_max);
         };
         let as_long = Duration::from_nanos(first.time_ns);
@@ -175,9 +182,9 @@ impl Run {
 
     fn counted(&mut self, window: Window) -> Next {
         let side = self.side;
-        match self.first {
+        match self.first.take() {
             None => {
-                self.first = Some(window);
+                self.first = Some(window.clone());
                 self.side = side.other();
                 self.stage = Stage::Switch;
                 Next::Counted(side, window)
@@ -229,6 +236,7 @@ mod tests {
                 calls: commits * 4,
                 commits,
                 waited_ns: Some(commits * 1000),
+                times: None,
             };
             match run.next(now, totals) {
                 Next::Switch(side) => switches.push(side),
@@ -272,6 +280,7 @@ mod tests {
             calls,
             commits: 0,
             waited_ns: None,
+            times: None,
         };
         let mut run = Run::new(Lengths::default(), Side::On);
         run.next(Duration::ZERO, totals(9));
@@ -287,7 +296,7 @@ mod tests {
             for (commits, late_ms) in steps {
                 totals.commits += commits;
                 totals.calls += commits;
-                match run.next(now, totals) {
+                match run.next(now, totals.clone()) {
                     Next::Wait(time) => now += time + Duration::from_millis(late_ms % 100),
                     Next::Done(pair) => {
                         prop_assert!(pair.on.time_ns > 0 && pair.off.time_ns > 0);

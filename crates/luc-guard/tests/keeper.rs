@@ -60,6 +60,7 @@ impl Subject for Disk {
             calls: self.calls_milli / 1000,
             commits: self.calls_milli / 2000,
             waited_ns: None,
+            times: None,
         })
     }
 

@@ -140,6 +140,9 @@ fn a_trial_for_programs() {
     assert_eq!(report["policy"], "batching");
     assert_eq!(report["measure"], "rate");
     assert!(report["latency_ratio"].is_null() && report["luc"]["fsync_mean_ns"].is_null());
+    // Nothing is traced, so the 99th percentile is unknown.
+    assert!(report["luc"]["fsync_p99_ns"].is_null(), "{report}");
+    assert!(report["p99_verdict"].is_null(), "{report}");
     let calls = report["stock"]["sync_calls_per_s"]
         .as_f64()
         .expect("a rate");
@@ -391,6 +394,7 @@ fn a_guard_goes_on_after_a_kill_and_leaves_luc_at_rest() {
     ] {
         assert!(page.contains(metric), "{metric} is not in\n{page}");
     }
+    assert!(!page.contains("luc_guard_p99_evidence_for{"), "{page}");
 }
 
 #[test]

@@ -13,7 +13,6 @@ mod subject;
 use std::time::Duration;
 
 use luc_base::Stop;
-use luc_bpf::Histogram;
 use luc_guard::{ClockVerdict, Descent, Lengths, Side, Subject as _, Tails, Trouble, Why};
 
 use crate::time::{asleep, now};
@@ -56,7 +55,7 @@ impl Search {
 
     fn hear(&mut self, clock: usize, windows: &Windows<Sums>) -> Option<ClockVerdict> {
         self.spent[clock].add(windows);
-        let tails = tails(windows);
+        let tails = Tails::of(&windows.pair);
         self.descent.hear(Some((&windows.pair, tails)), now())
     }
 }
@@ -112,55 +111,4 @@ pub fn set_lowest(subject: &mut ClockSubject, search: &Search) -> Result<bool, E
 
 fn ended_by(trouble: Trouble) -> Ended {
     Ended::By(trouble.into())
-}
-
-/// The 99th percentiles of a pair; `None` if times are not seen.
-fn tails(windows: &Windows<Sums>) -> Option<Tails> {
-    let tail = |(begin, end): &(Sums, Sums)| {
-        let begin = begin.traced.as_ref()?;
-        let counts = end.traced.as_ref()?.since(begin);
-        tail_ns(&counts.sync_hist)
-    };
-    Some(Tails {
-        on_ns: tail(&windows.on)?,
-        off_ns: tail(&windows.off)?,
-    })
-}
-
-/// The 99th percentile, interpolated within its bucket: the buckets are too wide to show a
-/// difference of a few percent.
-fn tail_ns(histogram: &Histogram) -> Option<f64> {
-    let rank = histogram.total() as f64 * 0.99;
-    let (mut below, mut from_ns) = (0.0, 0.0);
-    for (to_ns, count) in histogram.buckets_ns() {
-        let (to_ns, count) = (to_ns as f64, count as f64);
-        if count > 0.0 && below + count >= rank {
-            return Some(from_ns + (to_ns - from_ns) * (rank - below) / count);
-        }
-        below += count;
-        from_ns = to_ns;
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tail_moves_within_its_bucket() {
-        let tail = |slow: u64| {
-            let mut histogram = Histogram::default();
-            for call in 0..1000 {
-                let ns = if call < slow { 1_800_000 } else { 1_000_000 };
-                histogram.record(ns);
-            }
-            tail_ns(&histogram)
-        };
-        assert_eq!(tail_ns(&Histogram::default()), None);
-        let (few, more) = (tail(12).unwrap(), tail(40).unwrap());
-        assert!((1_572_864.0..=1_835_008.0).contains(&few), "{few}");
-        assert!(more > few && more <= 1_835_008.0, "{few} {more}");
-        assert!(tail(5).unwrap() < 1_100_000.0);
-    }
 }

@@ -83,11 +83,7 @@ impl<'a> ClockSubject<'a> {
 impl Subject for ClockSubject<'_> {
     fn totals(&mut self) -> Result<Totals, Trouble> {
         let sums = self.meter.read_any(self.system).ok_or(Trouble::Gone)?;
-        Ok(Totals {
-            calls: sums.calls,
-            commits: sums.commits,
-            waited_ns: sums.traced.map(|counts| counts.sync_ns),
-        })
+        Ok(sums.totals())
     }
 
     fn side(&mut self) -> Result<Side, Trouble> {

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use luc_guard::slow::REFUTED;
 use luc_guard::{Change, Event, Keeper, Lengths, Saved, Subject as _, Why};
 use luc_host::health::HealthCheck;
 use luc_host::sysfs::Attached;
 use luc_host::{Fault, HostError, System, journal};
 
+use super::guard_findings::certified;
 use super::host_subject::HostSubject;
 use super::meter::Measured as _;
 use super::recovery::put_back_killed;
@@ -285,19 +287,24 @@ fn told_change(change: Change) -> String {
     let aside =
         |time: Duration| luc_base::words::duration(i128::try_from(time.as_nanos()).unwrap_or(0));
     match change {
-        Change::Certified { pairs, ratio } => format!(
-            "certified after {pairs} pairs: at least 0.99 of stock with 99% confidence; mean \
-             {ratio:.2} of stock"
-        ),
+        Change::Certified { pairs, ratio, p99 } => certified(pairs, ratio, p99),
         Change::Refuted {
             pairs,
             ratio,
+            by_p99,
             aside: time,
-        } => format!(
-            "refuted after {pairs} pairs: less than 0.99 of stock with 99% confidence; mean \
-             {ratio:.2} of stock; LUC stands aside for {}",
-            aside(time)
-        ),
+        } => {
+            let why = if by_p99 {
+                format!("99th percentile over {REFUTED} times stock's")
+            } else {
+                "less than 0.99 of stock".into()
+            };
+            format!(
+                "refuted after {pairs} pairs: {why} with 99% confidence; mean {ratio:.2} of \
+                 stock; LUC stands aside for {}",
+                aside(time)
+            )
+        }
         Change::Undecided { pairs, aside: time } => format!(
             "no verdict after {pairs} pairs; LUC stands aside for {}",
             aside(time)

@@ -86,11 +86,7 @@ impl<'a> HostSubject<'a> {
 impl Subject for HostSubject<'_> {
     fn totals(&mut self) -> Result<Totals, Trouble> {
         let sums = self.sums().ok_or(Trouble::Gone)?;
-        Ok(Totals {
-            calls: sums.calls,
-            commits: sums.commits,
-            waited_ns: sums.traced.map(|counts| counts.sync_ns),
-        })
+        Ok(sums.totals())
     }
 
     fn side(&mut self) -> Result<Side, Trouble> {

@@ -4,8 +4,8 @@
 //! committed, so the tracer, which sees every call and how long it takes, is better. It watches
 //! both modes alike.
 
-use luc_bpf::Counts;
-use luc_guard::Subject;
+use luc_bpf::{Counts, Histogram};
+use luc_guard::{Bucket, Subject, Times, Totals};
 use luc_host::sysfs::{self, Attached};
 use luc_host::{HostError, System, journal};
 use luc_power::meter::Sample;
@@ -23,6 +23,28 @@ pub struct Sums {
     /// CPU time of the journal's thread.
     pub thread_ns: Option<u64>,
     pub energy: Option<Sample>,
+}
+
+impl Sums {
+    /// The totals that windows are made of.
+    pub fn totals(&self) -> Totals {
+        let traced = self.traced.as_ref();
+        Totals {
+            calls: self.calls,
+            commits: self.commits,
+            waited_ns: traced.map(|counts| counts.sync_ns),
+            times: traced.map(|counts| times(&counts.sync_hist)),
+        }
+    }
+}
+
+fn times(histogram: &Histogram) -> Times {
+    let mut from_ns = 0;
+    Times::new(histogram.buckets_ns().map(|(to_ns, syncs)| Bucket {
+        from_ns: std::mem::replace(&mut from_ns, to_ns),
+        to_ns,
+        syncs,
+    }))
 }
 
 /// A subject with more to read at the edges of its windows.
@@ -123,5 +145,49 @@ impl Meter {
         let task = journal::thread(system, &self.attached.name)?;
         let stat = system.read(&format!("/proc/{task}/schedstat")).ok()?;
         stat.split_whitespace().next()?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use luc_guard::slow::{CERTIFIED, REFUTED};
+
+    use super::*;
+
+    /// The claim of a certificate allows for the buckets: LUC's percentile may lie anywhere below
+    /// the first bound above 1.2 q, and stock's anywhere in the bucket below q.
+    #[test]
+    fn the_tracers_buckets_are_as_narrow_as_a_certificate_claims() {
+        let mut histogram = Histogram::default();
+        histogram.record(1 << 39);
+        let bounds: Vec<f64> = histogram.buckets_ns().map(|(ns, _)| ns as f64).collect();
+        for stock in bounds.windows(2).filter(|ends| ends[0] > 1000.0) {
+            let slow = bounds.iter().find(|ns| **ns >= REFUTED * stock[1]);
+            assert!(
+                slow.is_none_or(|ns| ns / stock[0] <= CERTIFIED),
+                "{stock:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn windows_have_the_times_that_the_tracer_counted() {
+        let mut counts = Counts::default();
+        for ns in [5_000_000, 5_000_001, 70_000_000] {
+            counts.syncs += 1;
+            counts.sync_hist.record(ns);
+        }
+        let sums = Sums {
+            calls: 9,
+            traced: Some(counts),
+            ..Sums::default()
+        };
+        let times = sums.totals().times.expect("seen");
+        let [fast, slow] = times.buckets() else {
+            panic!("{times:?}");
+        };
+        assert_eq!((fast.syncs, slow.syncs), (2, 1));
+        assert!((slow.from_ns..slow.to_ns).contains(&70_000_000));
+        assert_eq!(Sums::default().totals().times, None);
     }
 }

@@ -1,6 +1,7 @@
 //! The sums of the windows of both sides, and their ratios.
 
 use luc_bpf::Counts;
+use luc_guard::slow::{CERTIFIED, REFUTED};
 use luc_guard::{Judge, Measure, Pair, TrialVerdict};
 use luc_power::meter::{Energy, Reading, Spent};
 use luc_stats::{Interval, Prior};
@@ -139,6 +140,7 @@ pub struct Tally {
     latencies: Vec<f64>,
     judge: Judge,
     found: Option<(TrialVerdict, u64)>,
+    p99: Option<TrialVerdict>,
     pub idle_pairs: u64,
 }
 
@@ -154,11 +156,11 @@ impl Tally {
             let latency = pair.log_ratio(Measure::Latency).map(f64::exp);
             self.latencies.extend(latency);
         }
-        if let luc_guard::Heard::Found(verdict) = self.judge.hear(pair)
-            && self.found.is_none()
-        {
-            self.found = Some((verdict, self.judge.evidence().pairs()));
-        }
+        self.judge.hear(pair);
+        let work = self.judge.work_verdict();
+        let pairs = self.judge.evidence().pairs();
+        self.found = self.found.or(work.map(|verdict| (verdict, pairs)));
+        self.p99 = self.p99.or(self.judge.slow().verdict());
     }
 
     /// The measure that counts for this load.
@@ -179,9 +181,14 @@ impl Tally {
         Ratio::of(ratios)
     }
 
-    /// The first verdict, and how many pairs it took.
+    /// The first verdict by that measure, and how many pairs it took.
     pub fn found(&self) -> Option<(TrialVerdict, u64)> {
         self.found
+    }
+
+    /// The first verdict about the 99th percentile of a sync; `None` also if times are not seen.
+    pub fn p99_verdict(&self) -> Option<TrialVerdict> {
+        self.p99
     }
 }
 
@@ -216,18 +223,28 @@ pub fn sentence(tally: &Tally) -> String {
         }
         None => String::new(),
     };
-    if low > 1.0 {
-        format!("LUC helps here: it gives {gives}{verdict}")
+    let p99 = match tally.p99_verdict() {
+        Some(TrialVerdict::Certified) => {
+            format!("; 99th percentile at most {CERTIFIED} times stock's with 99% confidence")
+        }
+        Some(TrialVerdict::Refuted) => {
+            format!("; 99th percentile over {REFUTED} times stock's with 99% confidence")
+        }
+        None => String::new(),
+    };
+    let what = if low > 1.0 {
+        "LUC helps here: it gives"
     } else if high < 1.0 {
-        format!("LUC harms here: it gives {gives}{verdict}")
+        "LUC harms here: it gives"
     } else {
-        format!("no difference is shown: LUC gives {gives}{verdict}")
-    }
+        "no difference is shown: LUC gives"
+    };
+    format!("{what} {gives}{verdict}{p99}")
 }
 
 #[cfg(test)]
 mod tests {
-    use luc_guard::Window;
+    use luc_guard::{Bucket, Times, Window};
 
     use super::*;
 
@@ -237,6 +254,7 @@ mod tests {
             calls,
             commits: calls,
             waited_ns: None,
+            times: None,
         };
         Pair {
             on: window(on),
@@ -276,6 +294,37 @@ mod tests {
             same.starts_with("no difference is shown: LUC gives 1.00"),
             "{same}"
         );
+    }
+
+    #[test]
+    fn a_sentence_tells_of_the_99th_percentile_where_times_are_seen() {
+        let said = |on_ms: u64| {
+            let mut tally = Tally::default();
+            for n in 0..30 {
+                let mut pair = pair(1000 + n, 1000);
+                for (window, ms) in [(&mut pair.on, on_ms), (&mut pair.off, 10)] {
+                    window.times = Some(Times::new([Bucket {
+                        from_ns: ms * 1_000_000,
+                        to_ns: (ms + 1) * 1_000_000,
+                        syncs: window.calls,
+                    }]));
+                }
+                tally.hear(&pair);
+            }
+            sentence(&tally)
+        };
+        for (on_ms, end) in [
+            (
+                10,
+                "; 99th percentile at most 1.33 times stock's with 99% confidence",
+            ),
+            (
+                20,
+                "; 99th percentile over 1.2 times stock's with 99% confidence",
+            ),
+        ] {
+            assert!(said(on_ms).ends_with(end), "{}", said(on_ms));
+        }
     }
 
     #[test]

@@ -14,9 +14,9 @@ use luc_watch::trial::GuardedFileSystems;
 /// Keep LUC on unless it proves harmful
 ///
 /// Compares LUC with stock on each file system that LUC is on for, in a small share of the time,
-/// until it is interrupted. Where LUC reaches less than 0.99 of stock with 99% confidence, LUC
-/// stands aside; the guard tries it again after ever longer pauses. `luc status` and `luc exporter`
-/// show the verdicts. If you set the mode by hand, the guard leaves it alone until LUC is switched
+/// until it is interrupted. LUC stands aside where, with 99% confidence, it reaches less than 0.99
+/// of stock, or its 99th percentile of a sync is over 1.2 times stock's; the guard tries it again
+/// after ever longer pauses. `luc status` and `luc exporter` show the verdicts. If you set the mode by hand, the guard leaves it alone until LUC is switched
 /// on again. docs/guard.md explains what the guard promises and what trying costs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\

@@ -79,6 +79,18 @@ pub(super) fn of(kept: &[(Labels, GuardFindings)]) -> Vec<Family> {
             &|findings| Some(findings.evidence_against),
         ),
         family(
+            "luc_guard_p99_evidence_for",
+            Kind::Gauge,
+            "the same for the 99th percentile of a sync: that it is not over 1.2 times stock's",
+            &|findings| findings.p99_evidence_for,
+        ),
+        family(
+            "luc_guard_p99_evidence_against",
+            Kind::Gauge,
+            "growth of the bet that it is; at 100 LUC stands aside",
+            &|findings| findings.p99_evidence_against,
+        ),
+        family(
             "luc_guard_duty",
             Kind::Gauge,
             "largest share of the time that trying may take",

@@ -79,6 +79,8 @@ struct Report<'a> {
     /// `certified` or `refuted`; `None` if the pairs decide nothing.
     verdict: Option<luc_guard::TrialVerdict>,
     verdict_pairs: Option<u64>,
+    /// The same about the 99th percentile of a sync; `None` also if times were not seen.
+    p99_verdict: Option<luc_guard::TrialVerdict>,
     sentence: String,
     /// Why the trial ended early.
     ended: Option<String>,
@@ -143,6 +145,7 @@ impl Verb for Args {
                 energy_unknown,
                 verdict: tally.found().map(|(verdict, _)| verdict),
                 verdict_pairs: tally.found().map(|(_, pairs)| pairs),
+                p99_verdict: tally.p99_verdict(),
                 sentence: said,
                 ended: ended.as_ref().map(Ended::told),
             };
