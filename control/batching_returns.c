@@ -84,7 +84,7 @@
 #define DEBT_SHIFT 4		/* with 5 a property test of luc-sim fails in one case of 1700 */
 #define GAP_EVENTS_MIN 3LL	/* two say nothing about a third */
 #define GAP_SHIFT 2
-#define SPAN_SHIFT 2		/* more than chance adds to the span of a steady pace */
+#define SPAN_SHIFT 1		/* more than chance adds to the span of a steady pace */
 #define GAP_FORGET_SHIFT 6	/* chosen: from 4 to 8 nothing changes */
 
 static luc_s64 commit_of(const struct luc_input *in)

@@ -177,9 +177,9 @@ fn a_negative_number_of_expected_tasks_counts_as_none() {
     assert_eq!(out.reason, Reason::Now.value());
 }
 
-/// 33 of 64 threads come at once, `crowd_ns` after a commit of 17 ms has started, but for one, which
-/// comes `straggler_ns` after that. Returns how many commits pass before one is held for the
-/// others.
+/// 33 of 64 threads come at once, `crowd_ns` after a commit of 17 ms has started, except one, which
+/// comes `straggler_ns` after that start. Returns how many commits pass before one is held for
+/// the others.
 fn commits_until_held(crowd_ns: i64, straggler_ns: i64) -> Option<usize> {
     let commit_ns = 17_000 * US;
     let mut state = State {

@@ -29,8 +29,8 @@ pub struct Lengths {
 
 impl Default for Lengths {
     /// Fifty commits cover a pair of the controller's own trial (36, `control/luc_trial.c`). Two
-    /// hundred commits in a window, and the greatest lengths, are chosen: a pair takes 24 s on a load
-    /// that commits 20 times a second.
+    /// hundred commits in a window, and the greatest lengths, are chosen: a pair takes 24 s on a
+    /// load that commits 20 times a second.
     fn default() -> Self {
         Self {
             burn: Duration::from_millis(200),

@@ -4,8 +4,9 @@
 //! module; [`luc_sim::replayed`] lists what it assumes about a trace, and which part of it runs
 //! again. The result is measured in the same way as the recorded part.
 //!
-//! LUC's first trial starts after 512 holds. So gains come from the second half, or from the whole if
-//! little of the load is left by then. That time is cut into slices, for the spread of the gains.
+//! LUC's first trial starts after 512 holds. So gains come from the second half, or from the whole
+//! if little of the load is left by then. That time is cut into slices, for the spread of the
+//! gains.
 //!
 //! [`Foretold::stock_error_share`] is the error of all that: simulated stock against the measured
 //! rates. No prediction is better.
