@@ -69,27 +69,39 @@ campaign() {
 	block = "simulated"
 	rows = []
 	columns = [{ heading = "", points = ["count", "p50", "p95", "max"], arm = "luc", to = "stock", measure = "sync_p99_ms" }]
+
+	[[table]]
+	title = "long"
+	block = "long"
+	rows = []
+	columns = [{ heading = "", points = ["count", "min", "p10", "p50", "mean"], arm = "luc", to = "stock", measure = "rate" }]
 	EOF
 }
 
-# fight PART: both halves of the arena; what LUC reaches in each. Only C differs between builds,
-# so an incremental one takes seconds. What only the part called has no caller then.
+# fight PART: both halves of the arena, and its long runs; what LUC reaches in each. Only C differs
+# between builds, so an incremental one takes seconds. What only the part called has no caller then.
 fight() {
-	local half dir
+	local half
 	(cd "$source" && CARGO_INCREMENTAL=1 CARGO_TARGET_DIR="$out/target" CFLAGS=-Wno-unused-function \
 		cargo build --release --locked --quiet --bin luc-lab)
 	for half in even odd; do
-		dir=$out/$1-$half
-		"$out/target/x86_64-unknown-linux-gnu/release/luc-lab" campaign run "$out/arena.toml" --only simulated \
-			--draw "$draw" --half "$half" --out "$dir" > "$dir.txt" 2>&1 || [[ -s $dir/report.txt ]] ||
-			die "$1: $(tail -n 1 "$dir.txt")"
-		printf '%-14s %-5s rate:%s\n%20s p99: %s\n' "$1" "$half" "$(row_of rate "$dir")" "" "$(row_of p99 "$dir")"
+		measure "$1-$half" --only simulated --draw "$draw" --half "$half"
+		printf '%-14s %-5s rate:%s\n%20s p99: %s\n' "$1" "$half" "$(row_of rate "$1-$half")" "" "$(row_of p99 "$1-$half")"
 	done
+	measure "$1-long" --only long --repeats 2
+	printf '%-14s %-5s rate:%s\n' "$1" long "$(row_of long "$1-long")"
 }
 
-# row_of TITLE FOLDER: the figures under a table of one row.
+# measure NAME OPTION...
+measure() {
+	local dir=$out/$1
+	"$out/target/x86_64-unknown-linux-gnu/release/luc-lab" campaign run "$out/arena.toml" "${@:2}" --out "$dir" \
+		> "$dir.txt" 2>&1 || [[ -s $dir/report.txt ]] || die "$1: $(tail -n 1 "$dir.txt")"
+}
+
+# row_of TITLE NAME: the figures under a table of one row.
 row_of() {
-	awk -v title="$1" '$0 == title { in_it = 1 } in_it && /^ *[0-9]+ / { print; exit }' "$2/report.txt"
+	awk -v title="$1" '$0 == title { in_it = 1 } in_it && /^ *[0-9]+ / { print; exit }' "$out/$2/report.txt"
 }
 
 # Each part is taken out of a copy; nothing is built.
@@ -114,7 +126,8 @@ done
 mkdir -p "$out"
 wanted=" $* "
 echo "without        half   points, min, p1, p10, p50 and mean of LUC's rate to stock's;"
-echo "                      points, p50, p95 and max of its 99th percentile of a sync to stock's"
+echo "                      points, p50, p95 and max of its 99th percentile of a sync to stock's;"
+echo "                      long runs: points, min, p10, p50 and mean of the rate"
 copy_sources
 campaign > "$out/arena.toml"
 fight whole

@@ -186,23 +186,21 @@ fn commits_until_held(crowd_ns: i64, straggler_ns: i64) -> Option<usize> {
         gap_ns: 1_000 * US,
         ..State::default()
     };
-    (0..32)
-        .find(|turn| {
-            let now_ns = (turn + 1) * commit_ns;
-            let input = Input {
-                now_ns,
-                events: 33,
-                events_wait_ns: 32 * (commit_ns - crowd_ns) + (commit_ns - straggler_ns),
-                last_event_ns: now_ns - commit_ns + crowd_ns.max(straggler_ns),
-                expected_events: 31,
-                commit_avg_ns: commit_ns,
-                ..Input::default()
-            };
-            let out = control_step(Step::Open, &Params::default(), &mut state, &input);
-            control_step(Step::Close, &Params::default(), &mut state, &input);
-            out.reason == Reason::Hold.value()
-        })
-        .map(|turn| usize::try_from(turn).unwrap_or(usize::MAX))
+    (0_i64..32).position(|turn| {
+        let now_ns = (turn + 1) * commit_ns;
+        let input = Input {
+            now_ns,
+            events: 33,
+            events_wait_ns: 32 * (commit_ns - crowd_ns) + (commit_ns - straggler_ns),
+            last_event_ns: now_ns - commit_ns + crowd_ns.max(straggler_ns),
+            expected_events: 31,
+            commit_avg_ns: commit_ns,
+            ..Input::default()
+        };
+        let out = control_step(Step::Open, &Params::default(), &mut state, &input);
+        control_step(Step::Close, &Params::default(), &mut state, &input);
+        out.reason == Reason::Hold.value()
+    })
 }
 
 #[test]

@@ -16,8 +16,9 @@ use luc_watch::trial::GuardedFileSystems;
 /// Compares LUC with stock on each file system that LUC is on for, in a small share of the time,
 /// until it is interrupted. LUC stands aside where, with 99% confidence, it reaches less than 0.99
 /// of stock, or its 99th percentile of a sync is over 1.2 times stock's; the guard tries it again
-/// after ever longer pauses. `luc status` and `luc exporter` show the verdicts. If you set the mode by hand, the guard leaves it alone until LUC is switched
-/// on again. docs/guard.md explains what the guard promises and what trying costs.
+/// after ever longer pauses. `luc status` and `luc exporter` show the verdicts. If you set the mode
+/// by hand, the guard leaves it alone until LUC is switched on again. docs/guard.md explains what
+/// the guard promises and what trying costs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc guard\n\
