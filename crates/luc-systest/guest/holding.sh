@@ -108,6 +108,11 @@ eventually "off by the unmount" gone $fs
 logged 1 "nullb0 .*: off, unmounted"
 mount "$LUC_DISK0" /mnt/0
 luc on /mnt/0 > /dev/null
+# A program that writes a knob all the time does not fill the log: ten lines a minute.
+for ms in $(seq 30); do
+	set_knob delay_limit_us ${ms}000
+done
+logged 10 "nullb0: delay_limit_us set to"
 check 0 "*module luc removed" luc off --all --unload
 logged 3 "nullb0 .*: on,"
 logged 3 "nullb0 .*: off,"
