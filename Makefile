@@ -69,8 +69,8 @@ bench: deps
 	@$(MAKE) --no-print-directory programs
 	@$(LAB) campaign run bench --out out/bench
 
-# Cells that docs/ keeps count, whichever version measured them; missing ones are measured, and all of
-# them are kept and reported.
+# Cells that docs/ keeps count, whichever version measured them. Missing ones are measured. All are
+# kept and reported.
 reproduction: deps
 	@$(MAKE) --no-print-directory programs
 	@mkdir -p $(REPRODUCTION) && tar -xJf $(KEPT_CELLS) -C $(REPRODUCTION)
@@ -140,12 +140,12 @@ install -d $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 $(1) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$(2).fish
 endef
 
-# What an administrator wrote in luc.toml stays.
+# Keeps what an administrator wrote in luc.toml.
 install-config:
 	install -d $(DESTDIR)/etc/luc/luc.toml.d
 	test -e $(DESTDIR)/etc/luc/luc.toml || $(LUC) service --template > $(DESTDIR)/etc/luc/luc.toml
 
-# What a copy of PROGRAM for others must have with it.
+# Installs the licence texts that every copy of PROGRAM must come with.
 PROGRAM ?= luc
 install-notices:
 	install -d $(DESTDIR)$(PREFIX)/share/doc/$(PROGRAM)

@@ -112,7 +112,7 @@ enum luc_trial_phase {
 	LUC_FIELD(rate_squares, "of their squares around the mean") \
 	LUC_FIELD(rate_wide_squares, "of squares of what was cut less") \
 	LUC_FIELD(rate_certificate, "logarithm of the capital that bets on holding made") \
-	LUC_FIELD(rate_harm, "the same of bets against holding") \
+	LUC_FIELD(rate_harm, "the same for bets against holding") \
 	LUC_FIELD(wait_pairs, "bets on waiting: the same six") \
 	LUC_FIELD(wait_sum, "as rate_sum, of ln(free / held)") \
 	LUC_FIELD(wait_squares, "as rate_squares") \

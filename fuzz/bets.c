@@ -19,7 +19,7 @@ static int within(wide value, wide min, wide max)
 	return value >= min && value <= max;
 }
 
-/* What a pair adds to one player, and takes from none. */
+/* The gain of one player from a pair, which no other player loses. */
 struct growth {
 	wide certificate, harm;
 };

@@ -40,7 +40,7 @@
 #include "luc.h"
 
 /*
- * What each hook does. regs: registers of the hooked call. back: the hook's return
+ * The hooks' own code. regs: registers of the hooked call. back: the hook's return
  * address, which entry.c learns. caller: the function's return address.
  */
 #define LUC_AT(function)						\

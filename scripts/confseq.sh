@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Checks the bets of control/luc_bets.c against confseq, the implementation of the authors of the method
-# (Waudby-Smith and Ramdas, arXiv 2010.09686).
+# Checks the bets of control/luc_bets.c against confseq, the implementation by the authors of the
+# method (Waudby-Smith and Ramdas, arXiv 2010.09686).
 #
 #   scripts/confseq.sh
 #
-# CONFSEQ        a folder with confseq's Python sources, in which confseq/ lies; else pip installs the
-#                package, which needs cmake and the headers of Boost
+# CONFSEQ        a folder with confseq's Python sources, in which confseq/ lies; else pip installs
+#                the package, which needs cmake and the headers of Boost
 # CONFSEQ_VENV   the virtual environment that is made for it, outside of this tree
 #
-# The product of the bets must be theirs to rounding: never more than theirs, and less by 6 ppm a pair
-# at most. The stakes are not quite theirs: we take the deviation of a pair from the mean of those
-# before it, they from the mean with it. After n pairs that makes our variance larger by a share of
-# 2 ln(n) / n, so our stakes smaller: by a tenth of theirs at most after a hundred pairs.
+# The product of the bets must equal theirs but for rounding: never larger, and smaller by at most
+# 6 ppm a pair. The stakes differ a little: we take the deviation of a pair from the mean of the
+# pairs before it, they from the mean with it. After n pairs that makes our variance larger by a
+# share of 2 ln(n) / n, and our stakes smaller: by at most a tenth after a hundred pairs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -97,11 +97,11 @@ fuzz() {
 		END { printf "fuzz: %s: %d executions, %d per second\n", t, n, s }' "$log"
 }
 
-# What the corpus reaches. Without sanitizers, whose checks are branches too.
+# Measures which code the corpus reaches, without sanitizers, whose checks are branches, too.
 coverage() {
 	local target=$1 profile=$out/$1.profdata
 	local product=(-fprofile-instr-generate -fcoverage-mapping)
-	# What the headers hold is counted where it is used.
+	# Code in headers is counted where it is used.
 	local harness=("${product[@]}")
 	build "$target-cov" "$target" -fsanitize=fuzzer-no-link
 	LLVM_PROFILE_FILE=$out/$target.profraw \

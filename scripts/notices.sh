@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # notices.sh PROGRAM TARGET LIBRARY...: prints the licence texts of all that is linked into a
-# program and was written elsewhere: crates, and static libraries by the names of their packages. Most of the
-# licences ask for that in every copy. Equal texts are printed once.
+# program and was written elsewhere: crates, and static libraries by the names of their packages.
+# Most of the licences ask for that in every copy. Equal texts are printed once.
 set -euo pipefail
 
 readonly PROGRAM=$1 TARGET=$2

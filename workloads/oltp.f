@@ -12,7 +12,7 @@
 #   $logfilesize   size of a log file
 #   $iosize        block of the database, for readers and writers
 #   $logiosize     block of the log
-#   $workingset    use only the first so many bytes of a data file; 0: all
+#   $workingset    use only the first N bytes of a data file; 0: all
 #   $nshadows      readers, one process each
 #   $ndbwriters    database writers, one process each
 #   $usermode      how long a reader thinks: turns of an empty loop

@@ -1,4 +1,4 @@
-//! What the programs share and what knows nothing of file systems.
+//! Code that the programs share and that knows nothing of file systems.
 //!
 //! - [`words`]: numbers as people read them. [`random`]: numbers that a seed fixes for good.
 //!   [`Latency`]: times of operations, and a [`Recorder`] that collects them. [`Stop`]: a run is to

@@ -241,7 +241,7 @@ impl<'a> Shown<'a> {
         known.get(at).copied()
     }
 
-    /// What the results say, each thing once.
+    /// Returns a text of each result, equal ones once.
     fn told(&self, text: fn(&CellResult) -> String) -> Vec<String> {
         let results = self.results();
         let all: BTreeSet<String> = results.values().map(|result| text(result)).collect();

@@ -1,4 +1,4 @@
-//! What the command lines of LUC have in common.
+//! Code that the command lines of LUC have in common.
 //!
 //! A program is a type that parses its command line ([`Program`]) and a [`main`]. A verb declares a
 //! [`Verb`] and prints through its [`Context`]. [`Failure`] has every way a verb can fail.

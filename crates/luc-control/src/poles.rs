@@ -86,7 +86,7 @@ pub struct Loop {
     pub cancelled: bool,
     /// Largest modulus of the poles.
     pub modulus: f64,
-    /// What that modulus means.
+    /// The verdict on that modulus.
     pub stability: Stability,
     /// Commits until an error has shrunk to a tenth by the slowest pole's modulus; `None` unless
     /// stable.

@@ -1,5 +1,5 @@
-//! What pairs of windows prove: the bets of `control/luc_bets.c`, which the module's own trial
-//! uses, too. The essay there has the formulas and shows why at most 1 % of loads get a false
+//! Verdicts from pairs of windows, by the bets of `control/luc_bets.c`, which the module's own
+//! trial uses, too. The essay there has the formulas and shows why at most 1 % of loads get a false
 //! verdict.
 
 use luc_control::{Bets, BetsVerdict};

@@ -1,4 +1,4 @@
-//! What the superblocks of ext4 and of its journal tell, read from the block device.
+//! Fields of the superblocks of ext4 and of its journal, read from the block device.
 
 use crate::system::System;
 

@@ -1,4 +1,4 @@
-//! What a recording holds, in numbers.
+//! The contents of a recording, in numbers.
 
 use std::fmt;
 

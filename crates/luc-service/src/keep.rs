@@ -49,7 +49,7 @@ enum Standing {
     LeftAlone,
 }
 
-/// What the service has done so far.
+/// The steps that the service has taken so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// By device and journal's thread.

@@ -66,7 +66,7 @@ impl Program for Noted {
     }
 }
 
-/// What the checks after each event have found out about transactions.
+/// The checks that run after each event, with what they know of the transactions.
 #[derive(Default)]
 struct Watch {
     now_ns: u64,

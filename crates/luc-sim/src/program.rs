@@ -1,4 +1,4 @@
-//! What a task does: a program returns one operation after the other.
+//! Programs of tasks: a program returns one operation after the other.
 
 use crate::files::FileId;
 use crate::journal::Tid;

@@ -33,7 +33,7 @@ pub enum Phase {
     Ends,
 }
 
-/// What a task sleeps on.
+/// The object that a task sleeps on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sleep {
     Buffer(BufferId),
@@ -42,7 +42,7 @@ pub enum Sleep {
     Space,
 }
 
-/// What was recorded, in the order in which it ended.
+/// The recorded spans and decisions, in the order in which they ended.
 #[derive(Debug, Default)]
 pub struct Recording {
     pub header: Header,
@@ -90,7 +90,7 @@ struct Tape {
     name: &'static str,
     tasks: TaskId,
     journal: TaskId,
-    /// What tasks sleep on: spans that have not ended.
+    /// Sleeps of tasks: spans that have not ended.
     sleeps: BTreeMap<TaskId, (Span, Sleep)>,
     /// Commits under way.
     commits: Vec<Span>,

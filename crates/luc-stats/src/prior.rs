@@ -1,4 +1,4 @@
-//! What the spread of many points tells about the spread of one.
+//! Infers the spread of one point from the spreads of many.
 //!
 //! The points' true variances are modelled as draws from one distribution, a scaled inverse
 //! chi-squared. How much their estimates differ, beyond what so few repeats explain, tells how wide

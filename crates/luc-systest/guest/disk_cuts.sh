@@ -1,4 +1,4 @@
-# What a power cut leaves: durable writes always, the others as the mode says.
+# A power cut leaves all durable writes, and the others as the mode says.
 . /t/disk_lib.sh
 
 # page DISK N: the letter that was written to its page N.

@@ -1,4 +1,4 @@
-# What an administrator, a scheduler or a clock does while commits are held.
+# An administrator, a scheduler or a clock interferes while commits are held.
 . /t/pressure_lib.sh
 
 # Policy static holds every commit until 20 ms after its last arrival, 50 ms at most, so that every

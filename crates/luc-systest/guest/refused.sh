@@ -1,4 +1,4 @@
-# What the module itself refuses; /mnt/0 is ext4 without a journal.
+# Requests that the module itself refuses; /mnt/0 is ext4 without a journal.
 . /t/lib.sh
 dev=$(cat /sys/class/block/nullb0/dev)
 

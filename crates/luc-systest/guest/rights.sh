@@ -1,5 +1,5 @@
-# What a task may do to LUC. Besides the mode of a file, the task that writes needs CAP_SYS_ADMIN.
-# And a file that every task may read must not wait for writers.
+# Which tasks may use LUC's files. A task that writes needs CAP_SYS_ADMIN besides the file's mode.
+# A file that every task may read must not wait for writers.
 . /t/lib.sh
 dev=$(cat /sys/class/block/nullb0/dev)
 root=/sys/fs/luc

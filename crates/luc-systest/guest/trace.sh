@@ -26,7 +26,7 @@ recorded() { # name, arguments of record...
 
 before=$(hooked)
 
-# What happened, and how often.
+# Events of every kind, and how often each happened.
 begin=$(transactions)
 recorded counts $MEANS --on /mnt/0 -- sh -c ". /t/trace_lib.sh; four_writers"
 echo "{\"commits\": $(($(transactions) - begin))}" > "$LUC_OUT/journal.json"

@@ -35,7 +35,7 @@ check 0 "the module is not loaded" luc status
 check 9 "LUC is not on" luc off /mnt/0
 check 9 "LUC is not on" luc set /mnt/0
 
-# What cannot be steered; nothing is loaded for it.
+# File systems that LUC cannot steer; nothing is loaded for them.
 check 5 "no such file" luc on /mnt/nowhere
 check 6 "the file system is tmpfs" luc on /tmp
 check 6 "has no journal" luc on /mnt/2

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the suite watch watches, and where it shows a screen:
+ * The load of the suite watch, and the terminal on which it shows a screen:
  *
  *	watched load NAME FILE FSYNCS FDATASYNCS PAUSE_US
- *		a process of that name writes FILE and syncs it, so often and no
- *		more, with a pause before each; prints its number and stays, so that
- *		its name can be asked for, until it is killed
+ *		a process of that name writes FILE and syncs it, as often as told,
+ *		with a pause before each; prints its number and stays until it is
+ *		killed, so that its name can be looked up
  *	watched screen FILE SECONDS COMMAND...
  *		runs the command on a terminal of 120 columns and 40 lines, presses
- *		q after so long, and leaves in FILE what was written to the terminal
+ *		q after SECONDS, and leaves in FILE what was written to the terminal
  */
 #define _GNU_SOURCE
 #include <errno.h>

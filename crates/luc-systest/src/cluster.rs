@@ -22,7 +22,7 @@ pub const ARRAY_SIZE_MAX: u32 = 4;
 /// A node that is silent for this long counts as lost, and its jobs run again.
 const LOST_S: u32 = 10;
 
-/// What to install if a program is missing.
+/// Tells what to install if a program is missing.
 const NEEDED: &str = "needs munge, slurmctld, slurmd and slurm-client; `make deps` installs them";
 
 /// The cluster.

@@ -1,4 +1,4 @@
-//! What shells make of the completion scripts of a program.
+//! Asks shells what they complete by the completion scripts of a program.
 
 use std::ffi::OsString;
 use std::fs;

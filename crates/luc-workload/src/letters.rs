@@ -12,7 +12,7 @@ pub struct Letter {
     pub letter: char,
     /// Whether a value follows it.
     pub has_value: bool,
-    /// What LUC does instead, or which option to give.
+    /// LUC's behaviour instead, or the option to give.
     pub why: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What the tests of `luc-lab` share.
+//! Code that the tests of `luc-lab` share.
 
 #![allow(dead_code)] // each test file uses its part
 

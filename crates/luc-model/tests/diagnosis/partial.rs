@@ -1,4 +1,4 @@
-//! What is easily overlooked: syncs that were seen in part or not at all, limits on I/O, and
+//! Cases that are easily overlooked: syncs that were seen in part or not at all, limits on I/O, and
 //! processes whose time is a small part of all.
 
 use crate::common::{DEV, Little, MS, span};

@@ -31,7 +31,7 @@ make_disk() { # name, ATTRIBUTE=VALUE...
 	done
 }
 
-# What is not flushed may be lost: the cache takes all that the workload writes.
+# The cache takes all that the workload writes: whatever is not flushed may be lost.
 make_disk lucdisk0 size_mib=$SIZE_MIB cache_bytes=1073741824 cache_volatile=1 \
 	cache_write_ns=20000 flush_ns=500000 write_latency_ns=100000 read_latency_ns=100000 \
 	channels=32 queue_requests=64 record_mib=512 partitions=$EXTERNAL power=1

@@ -88,7 +88,7 @@ pub struct Drawn {
     pub seed: u64,
 }
 
-/// What a node draws; the number makes its draws independent of each other.
+/// The purpose of a node's random draw; its number keeps draws independent of each other.
 #[derive(Clone, Copy)]
 enum Purpose {
     Seed,

@@ -22,7 +22,7 @@ use luc_sim::measured::Measured;
 use luc_sim::program::Program;
 use luc_sim::{Node, Setup, SimError};
 
-/// What to run, and how to compute its figures.
+/// Programs to run, and how to compute the figures of the run.
 pub struct Plan {
     pub programs: Vec<Box<dyn Program>>,
     /// Files that exist before the run.

@@ -9,7 +9,7 @@ pub struct System {
     pub name: &'static str,
     /// Name in the documents.
     pub called: &'static str,
-    /// What the documents say about it, and where.
+    /// The documents' description of it, and its place there.
     pub about: &'static str,
     /// The disk, before the changes.
     pub disk: &'static str,

@@ -41,7 +41,7 @@ pub struct Kind {
     pub default_mib: u32,
 }
 
-/// What tells recovery that a transaction is complete.
+/// The mark by which recovery knows that a transaction is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogEnd {
     /// A commit record, written when the log's write has ended and has been flushed.
@@ -50,7 +50,7 @@ pub enum LogEnd {
     Checksum,
 }
 
-/// What a task does that changes a buffer whose older content is being written to the log.
+/// How a task may change a buffer whose older content is being written to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writers {
     /// The task sleeps until the write has ended, unless a copy was made before the write began.

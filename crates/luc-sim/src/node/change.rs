@@ -14,7 +14,7 @@ use crate::recorder::Sleep;
 /// Inodes, of 256 bytes each, that share a block of the inode table.
 const INODES_IN_A_BLOCK: u32 = 16;
 
-/// What a handle is for.
+/// The purpose of a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Create,

@@ -9,7 +9,7 @@ use super::{Node, Owner};
 use crate::journal::Tid;
 use crate::processors::TaskId;
 
-/// What a flush is for.
+/// The purpose of a flush.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum For {
     /// A commit's last write, which follows.

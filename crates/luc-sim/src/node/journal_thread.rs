@@ -1,7 +1,7 @@
 //! The journal's thread: from one commit into the next.
 //!
-//! What differs between journals is in [`crate::journal::kind`]. With several commits in flight the
-//! thread does one piece of work at a time: first what is `due`, then the next commit.
+//! The differences between journals are in [`crate::journal::kind`]. With several commits in flight
+//! the thread does one piece of work at a time: first the work that is `due`, then the next commit.
 
 use luc_control::Copies;
 use luc_disk::Request;

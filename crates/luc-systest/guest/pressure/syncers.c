@@ -118,7 +118,7 @@ static bool sync_one(struct thread *t, int fd)
 	if (!t->fsync_errors++)
 		t->fsync_first = (unsigned int)err;
 	t->errors[err % ERRNOS]++;
-	/* What it says when asked again is the kernel's choice, not ours. */
+	/* A second fsync may succeed or fail: the kernel chooses, not LUC. */
 	t->again_ok += !fsync(fd);
 	return false;
 }
@@ -202,7 +202,7 @@ static void *writer_main(void *arg)
 	mode_t mode = 0700;
 
 	while ((begin_us = now_us()) < until_us && !over) {
-		/* What fails is told by those who fsync. */
+		/* The tasks that call fsync report failures. */
 		chmod(dir, mode ^= 0055);
 		took_us = now_us() - begin_us;
 		if (took_us > *max_us)

@@ -1,5 +1,5 @@
-//! Functions that documents name exist, lines of documents and comments are short, and comments
-//! avoid phrases that are not English.
+//! Functions that documents name exist. Documents and comments have short lines, open well, and
+//! avoid phrases that are not English; so do messages and help texts.
 
 use std::fs;
 use std::path::Path;
@@ -54,25 +54,29 @@ fn functions(file: &File) -> Vec<String> {
 
 const COLUMNS: usize = 100;
 
-/// Complains about long lines of a document, except tables and code, which cannot be wrapped.
-fn long_lines(file: &File) -> Vec<String> {
-    if !file.is(&["md"]) {
-        return Vec::new();
-    }
-    let mut fenced = false;
-    let mut complaints = Vec::new();
-    for (number, line) in file.lines() {
-        fenced ^= line.starts_with("```");
-        let whole = fenced || line.starts_with(['|', '\t']) || line.starts_with("    ");
-        if !whole && line.chars().count() > COLUMNS {
-            complaints.push(file.at(number, &format!("longer than {COLUMNS} columns")));
-        }
-    }
-    complaints
-}
+/// Phrases that are not English, each with an ending that makes it English.
+const NOT_ENGLISH: [(&str, &str); 5] = [
+    (concat!("so ", "many"), " of "),
+    (concat!("so-", "manieth"), ""),
+    (concat!("that of ", "which"), ""),
+    (concat!("the ", "begin"), "n"),
+    (concat!("the ", "same of"), ""),
+];
 
-/// A paragraph of a comment: its first line, and the text of each line without the marks.
-type Paragraph<'a> = (usize, Vec<&'a str>);
+/// Words that neither a comment nor a paragraph may open with.
+const NOT_AN_OPENING: [&str; 4] = ["Of ", "What ", "Who ", "`None` of"];
+
+/// A line of a comment or of a document.
+struct Line<'a> {
+    number: usize,
+    whole: &'a str,
+    /// The line without the marks of a comment or of a list.
+    text: &'a str,
+    /// No code stands before the text.
+    is_alone: bool,
+    /// The text opens a comment or a paragraph.
+    is_opening: bool,
+}
 
 /// Returns the comment of a line of Rust, if it has one. Slashes within a string start none.
 fn rust_comment(line: &str) -> Option<&str> {
@@ -96,161 +100,202 @@ fn c_comment<'a>(line: &'a str, is_inside: &mut bool) -> Option<&'a str> {
     Some(&text[..end.unwrap_or(text.len())])
 }
 
-/// Returns the comments of a file. Lines of comment in a row are one paragraph, up to an empty one.
-fn paragraphs(file: &File) -> Vec<Paragraph<'_>> {
-    let mut all: Vec<Paragraph> = Vec::new();
-    let (mut is_open, mut is_inside) = (false, false);
-    for (number, line) in file.lines() {
-        let alone = line.trim_start().starts_with(['/', '*']) || is_inside;
-        let text = if file.is(&["rs"]) {
-            rust_comment(line)
+/// Returns the comment of a line of a shell script, a Makefile or a configuration, if it has one.
+fn hash_comment(line: &str) -> Option<&str> {
+    let starts_comment = |at: &usize| {
+        let before = &line[..*at];
+        let is_quoted = ['"', '\''].map(|quote| before.matches(quote).count() % 2 == 1);
+        (before.is_empty() || before.ends_with(char::is_whitespace)) && is_quoted == [false; 2]
+    };
+    let mut marks = line.match_indices('#').map(|(at, _)| at);
+    Some(line[marks.find(starts_comment)?..].trim_start_matches('#'))
+}
+
+/// Returns a line of a document, unless it is a row of a table or code, which cannot be wrapped.
+fn prose<'a>(line: &'a str, is_fenced: &mut bool) -> Option<&'a str> {
+    let is_fence = line.starts_with("```");
+    *is_fenced ^= is_fence;
+    let is_code = is_fence || *is_fenced || line.starts_with(['|', '\t']);
+    (!is_code && !line.starts_with("    ")).then(|| line.trim_start_matches(['-', ' ']))
+}
+
+/// Returns the lines of a file's comments, or of the file if it is a document.
+fn prose_lines(file: &File) -> Vec<Line<'_>> {
+    const HASHED: [&str; 11] = [
+        "", "conf", "config", "f", "postinst", "preset", "prerm", "service", "sh", "toml", "yml",
+    ];
+    let mut lines: Vec<Line> = Vec::new();
+    let (mut is_inside, mut is_open) = (false, false);
+    for (number, whole) in file.lines() {
+        let was_inside = is_inside;
+        let (text, marks): (_, &[char]) = if file.is(&["rs"]) {
+            (rust_comment(whole), &['/'])
+        } else if file.is(&["c", "h"]) {
+            (c_comment(whole, &mut is_inside), &['/', '*'])
+        } else if file.is(&["md"]) {
+            (prose(whole, &mut is_inside), &[])
+        } else if file.is(&HASHED) && !file.below("LICENSES/") {
+            (hash_comment(whole), &['#'])
         } else {
-            c_comment(line, &mut is_inside)
+            return Vec::new();
         };
+        let is_alone = was_inside || marks.is_empty() || whole.trim_start().starts_with(marks);
         let text = text.map(str::trim).filter(|text| !text.is_empty());
-        match (text, all.last_mut()) {
-            (Some(text), Some((_, texts))) if is_open && alone => texts.push(text),
-            (Some(text), _) => all.push((number, vec![text])),
-            (None, _) => {}
-        }
-        is_open = text.is_some() && alone;
+        lines.extend(text.map(|text| Line {
+            number,
+            whole,
+            text,
+            is_alone,
+            is_opening: !(is_open && is_alone) || whole.starts_with("- "),
+        }));
+        is_open = text.is_some() && is_alone;
     }
-    all
+    lines
 }
 
-/// What people do not write: anywhere in a comment, with what may follow all the same; and where
-/// it opens.
-const NOT_ENGLISH: [(&str, &str); 3] = [
-    (concat!("so ", "many"), " of "),
-    (concat!("so-", "manieth"), ""),
-    (concat!("the ", "begin "), ""),
-];
-const NOT_AN_OPENING: [&str; 4] = ["Of ", "The same of ", "Who ", "`None` of"];
-
-/// Returns where a paragraph has the phrase, unless what follows makes it English.
-fn find_phrase(text: &str, phrase: &str, allowed: &str) -> Option<usize> {
-    let mut found = text.match_indices(phrase).map(|(at, _)| at);
-    found.find(|at| allowed.is_empty() || !text[at + phrase.len()..].starts_with(allowed))
-}
-
+/// Complains about phrases anywhere in a file: in strings, which may be messages, too.
 fn phrases(file: &File) -> Vec<String> {
-    if !file.is(&["rs", "c", "h"]) {
-        return Vec::new();
+    // A phrase may be broken over two lines.
+    let (mut text, mut ends) = (String::new(), Vec::new());
+    for (_, line) in file.lines() {
+        let line = line.trim_start_matches(|c: char| c.is_whitespace() || "/*!#+->|".contains(c));
+        text += &line.trim_end_matches([' ', '\\']).to_lowercase();
+        text.push(' ');
+        ends.push(text.len());
     }
     let mut complaints = Vec::new();
-    for (first, texts) in paragraphs(file) {
-        // A phrase may be broken over two lines.
-        let text = texts.join(" ").to_lowercase() + " ";
-        for (phrase, allowed) in NOT_ENGLISH {
-            if let Some(at) = find_phrase(&text, phrase, allowed) {
-                let mut ends = texts.iter().scan(0, |end, line| {
-                    *end += line.to_lowercase().len() + 1;
-                    Some(*end)
-                });
-                let number = first + ends.position(|end| at < end).unwrap_or(0);
+    for (phrase, allowed) in NOT_ENGLISH {
+        for (at, _) in text.match_indices(phrase) {
+            if allowed.is_empty() || !text[at + phrase.len()..].starts_with(allowed) {
+                let number = ends.partition_point(|end| *end <= at) + 1;
                 complaints.push(file.at(number, &format!("not English: {phrase}")));
-            }
-        }
-        for opening in NOT_AN_OPENING {
-            if texts[0].starts_with(opening) {
-                complaints.push(file.at(first, &format!("a comment opens with: {opening}")));
             }
         }
     }
     complaints
 }
 
-/// Complains about long lines of comment in Rust, except tables and what has no place to break.
-fn long_comments(file: &File) -> Vec<String> {
+fn openings(file: &File) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for line in prose_lines(file).iter().filter(|line| line.is_opening) {
+        for opening in NOT_AN_OPENING {
+            if line.text.starts_with(opening) {
+                complaints.push(file.at(line.number, &format!("opens with: {opening}")));
+            }
+        }
+    }
+    complaints
+}
+
+/// Complains about long lines of text, except tables and lines that have no place to break.
+fn long_lines(file: &File) -> Vec<String> {
     // Doc comments of clap's types are help texts, which clap wraps; the line does not tell them
     // from others.
-    let is_help = file.below("crates/luc/src/cmd/") || file.path.ends_with("/args.rs");
-    if !file.is(&["rs"]) || is_help {
+    if file.below("crates/luc/src/cmd/") || file.path.ends_with("/args.rs") {
         return Vec::new();
     }
     let mut complaints = Vec::new();
-    for (number, line) in file.lines() {
-        let line_is_comment = line.trim_start().starts_with("//");
-        let Some(text) = rust_comment(line).filter(|_| line_is_comment) else {
-            continue;
-        };
-        let text = text.trim();
-        let whole = text.starts_with('|') || text.contains("://") || !text.contains(' ');
-        if !whole && line.chars().count() > COLUMNS {
-            let what = format!("a comment longer than {COLUMNS} columns");
-            complaints.push(file.at(number, &what));
+    for line in prose_lines(file).iter().filter(|line| line.is_alone) {
+        let text = line.text;
+        let is_whole = text.starts_with('|') || text.contains("://") || !text.contains(' ');
+        if !is_whole && line.whole.chars().count() > COLUMNS {
+            complaints.push(file.at(line.number, &format!("longer than {COLUMNS} columns")));
         }
     }
     complaints
 }
 
 #[test]
-fn comments_are_english() {
+fn texts_are_english() {
     let many = concat!("so ", "many");
     let begin = concat!("the ", "begin");
     enforce(
         phrases,
         &[
             &format!("x.rs: /// Drops {many} pages.\n"),
-            &format!("x.rs: let n = 1; // {many} pages\n"),
-            &format!("x.rs: let n = \"//\"; // {many} pages\n"),
+            &format!("x.rs: let text = \"{many} pages\";\n"),
+            concat!("x.rs: let text = \"so \\\n    ", "many pages\";\n"),
             concat!("x.rs: /// Drops pages, so\n/// ", "many as there are.\n"),
             concat!("x.rs: //! Every so-", "manieth page.\n"),
             &format!("x.c: int n;\t/* since {begin} */\n"),
             &format!("x.h: /*\n * From one to\n * {begin} of another.\n */\n"),
-            &format!("x.h: // {many} pages\n"),
-            "x.rs: /// Of a page.\n",
-            "x.rs: /// Pages.\n///\n/// The same of blocks.\n",
-            "x.rs: // Who waits is woken.\n",
-            "x.c: /*\n * `None` of a page.\n */\n",
+            &format!("x.md: {many} pages\n"),
+            &format!("x.sh: # {many} pages\n"),
+            &format!("debian/control: Description: {many} pages\n"),
+            concat!("x.toml: # The page, that of ", "which is told.\n"),
+            concat!("x.f: # One page.\n# The ", "same of\n# blocks.\n"),
         ],
         &[
             &format!("x.rs: /// Because {many} of them wait.\n"),
-            &format!("x.rs: let text = \"{many} pages\";\n"),
-            &format!("x.c: int {}n;\n/* A page. */\nchar *s = \"{many}\";\n", '*'),
-            &format!("x.md: {many} pages\n"),
-            "x.rs: /// All of it, and more:\n/// Of it.\n",
             "x.rs: /// From the beginning on.\n",
+            concat!("x.md: It is so.\n\n", "Many pages.\n"),
+        ],
+    );
+    let long = format!("x.c: \n\nint n; /* {many} pages */\n");
+    let (path, text) = long.split_once(": ").expect("a path and a text");
+    assert!(phrases(&File::new(path, text))[0].starts_with("x.c:3: "));
+}
+
+#[test]
+fn comments_and_paragraphs_open_well() {
+    enforce(
+        openings,
+        &[
+            "x.rs: /// Of a page.\n",
+            "x.rs: let n = \"//\"; // What waits.\n",
+            "x.rs: /// Pages.\n///\n/// What blocks hold.\n",
+            "x.rs: // Who waits is woken.\n",
+            "x.c: int n;\t/* Of a page. */\n",
+            "x.c: /*\n * `None` of a page.\n */\n",
+            "x.h: // What waits.\n",
+            "x.sh: n=${#m} # Of a page.\n",
+            "x.toml: # Pages.\n#\n# What blocks hold.\n",
+            "Makefile: # Who waits is woken.\n",
+            "debian/rules: # Of a page.\n",
+            "x.md: Pages.\n\nOf blocks, more.\n",
+            "x.md: - Pages.\n- Who waits is woken.\n",
+        ],
+        &[
+            "x.rs: /// All of it, and more:\n/// Of it.\n",
             "x.rs: // Whose page it is.\n",
+            &format!("x.c: int {}n;\n/* A page. */\nchar *s = \"Of\";\n", '*'),
+            "x.sh: echo \"a # Of a page\"\n",
+            "x.sh: n=${x#What }\n",
+            "x.md: # What LUC does\n",
+            "x.md: A page\nOf blocks.\n\n    Of code\n\n```\nOf code\n```\n",
         ],
     );
 }
 
 #[test]
-fn comments_of_rust_are_short() {
+fn lines_of_text_are_short() {
     let (long, path) = ("a ".repeat(51), "a/".repeat(51));
+    let (row, code) = (format!("| {long} |"), format!("    {long}\n"));
+    let fence = format!("```\n{long}\n```\n");
     enforce(
-        long_comments,
+        long_lines,
         &[
             &format!("x.rs: //! {long}\n"),
             &format!("x.rs: fn f() {{}}\n    // {long}\n"),
+            &format!("x.c: /*\n * {long}\n */\n"),
+            &format!("x.sh: true\n# {long}\n"),
+            &format!("x.toml: # {long}\n"),
+            &format!("Makefile: # {long}\n"),
+            &format!("docs/x.md: {long}"),
+            &format!("docs/x.md: {fence}{long}\n"),
         ],
         &[
-            &format!("x.rs: //! | {long} |\n"),
+            &format!("x.rs: //! {row}\n"),
+            &format!("x.rs: {long}"),
             &format!("x.rs: // see https://{path}\n"),
             &format!("x.rs: // {path}\n"),
             &format!("x.rs: /// {}\n", "a ".repeat(40)),
             &format!("crates/luc/src/cmd/x.rs: /// {long}\n"),
             &format!("crates/x/src/args.rs: /// {long}\n"),
-        ],
-    );
-}
-
-#[test]
-fn lines_of_documents_are_short() {
-    let (long, row) = ("a ".repeat(51), format!("| {} |", "a ".repeat(51)));
-    let (code, fence) = (format!("    {long}\n"), format!("```\n{long}\n```\n"));
-    enforce(
-        long_lines,
-        &[
-            &format!("docs/x.md: {long}"),
-            &format!("docs/x.md: {fence}{long}\n"),
-        ],
-        &[
+            &format!("x.sh: {long}\n"),
             &format!("docs/x.md: {row}"),
             &format!("docs/x.md: {code}"),
             &format!("docs/x.md: {fence}"),
-            &format!("x.rs: {long}"),
         ],
     );
 }

@@ -125,7 +125,7 @@ impl RecordingWriter {
     }
 }
 
-/// What a recording holds.
+/// The contents of a recording.
 #[derive(Default)]
 pub struct Recorded {
     pub totals: Totals,

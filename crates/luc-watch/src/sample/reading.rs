@@ -89,7 +89,7 @@ pub struct ProcessReading {
     pub counts: ProcessCounts,
 }
 
-/// What the module's files of a file system hold.
+/// The contents of the module's files of a file system.
 #[derive(Clone, Debug, Default)]
 pub struct ModuleReading {
     /// The policy, as `luc set` spells it.

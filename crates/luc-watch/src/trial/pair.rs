@@ -10,7 +10,7 @@ use super::meter::Measured;
 use super::tally::Tally;
 use crate::time::{now, wait};
 
-/// What ended the trial early.
+/// Why the trial ended early.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ended {
     Interrupted,

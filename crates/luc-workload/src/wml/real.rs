@@ -31,7 +31,7 @@ use crate::{Result, Stop, WorkloadError};
 /// byte.
 const DIRENT_BYTES: u64 = 279;
 
-/// What all threads share besides the engine.
+/// State that all threads share besides the engine.
 pub struct Host {
     pub engine: Engine<Park>,
     /// The run's directory.

@@ -1,4 +1,4 @@
-//! What the tests of `luc` share.
+//! Code that the tests of `luc` share.
 
 #![allow(dead_code)] // each test file uses its part
 

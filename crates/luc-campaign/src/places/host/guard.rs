@@ -55,7 +55,7 @@ pub struct Locked {
     root: PathBuf,
 }
 
-/// What a [`Guard`] owns, unless a signal has taken it first.
+/// The state that a [`Guard`] owns, unless a signal handler has taken it first.
 struct Held {
     id: u64,
     locked: Locked,

@@ -28,7 +28,7 @@ MODULE_PARM_DESC(calls, "calls of luc.ko from a journal thread so far");
 module_param(failed, ulong, 0444);
 MODULE_PARM_DESC(failed, "those that failed");
 
-/* What the allocator is replaced by: a return. */
+/* Replaces the allocator: returns at once. */
 void pressure_return(void);
 asm(".pushsection .text, \"ax\", @progbits\n"
     ".balign 16\n"

@@ -47,7 +47,7 @@ pub struct Args {
     /// larger buffers lose fewer events
     #[arg(long, value_name = "KIB", default_value_t = 16_384, value_parser = clap::value_parser!(u32).range(16..=i64::from(BUFFER_KIB_MAX)))]
     buffer_kib: u32,
-    /// What to record
+    /// The events to record
     #[arg(long, value_enum, default_value = "both")]
     from: Origin,
     /// Record while this command runs; its exit status becomes luc's

@@ -9,7 +9,7 @@ use luc_host::{journal, watching};
 use crate::cmd::means::ByMeans;
 use luc_cli::{Context, Failure};
 
-/// What to watch, and how.
+/// Options that choose what to watch, and how.
 #[derive(Debug, Default, clap::Args)]
 pub struct Watch {
     /// Watch the file system of this path or block device; may be repeated [default: all ext4 file
