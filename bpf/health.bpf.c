@@ -44,7 +44,7 @@ int list_journals(struct bpf_iter__task *ctx)
 	    BPF_CORE_READ(ext4, s_journal) != journal)
 		return 0;
 	health.dev = BPF_CORE_READ(sb, s_dev);
-	/* Its width changed in Linux 6.6. */
+	/* Its width changed in Linux 6.6 (commit 880b9577855e). */
 	health.frozen = BPF_CORE_READ_BITFIELD_PROBED(sb, s_writers.frozen);
 	health.ext4_flags = BPF_CORE_READ(ext4, s_ext4_flags);
 	health.journal_flags = BPF_CORE_READ(journal, j_flags);

@@ -66,7 +66,10 @@ struct luc_entry luc_entry;
 	"	btq %r11, %r10\n"					\
 	"	jnc 9f\n"
 
-/* From 6.19 on bit 0 of a trampoline's address is a flag, hence the alignment. */
+/*
+ * From 6.19 on (kernel commit 25e4e3565d45) bit 0 of a trampoline's address is a flag, hence
+ * the alignment.
+ */
 asm(".pushsection .text, \"ax\", @progbits\n"
     ".balign 16\n"
     ".type luc_trampoline, @function\n"

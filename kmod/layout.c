@@ -40,7 +40,7 @@ LUC_IS(jbd2_fc_end_commit, int(journal_t *));
 LUC_IS(jbd2_journal_destroy, int(journal_t *));
 /* ext4_sync_file() is declared in fs/ext4/ alone, but ext4 stores it here. */
 LUC_IS(((struct file_operations *)0)->fsync, int (*)(struct file *, loff_t, loff_t, int));
-/* The first parameter became unsigned long * after 6.12. */
+/* The first parameter became unsigned long * in 6.13 (kernel commit 2382d68d7d43). */
 static_assert(__builtin_types_compatible_p(typeof(out_of_line_wait_on_bit),
 					   int(void *, int, wait_bit_action_f *, unsigned int)) ||
 	      __builtin_types_compatible_p(typeof(out_of_line_wait_on_bit),

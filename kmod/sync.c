@@ -82,8 +82,8 @@ static bool luc_urgent_arrives(struct luc_fs *fs, tid_t tid)
 
 /*
  * Tells whether the task reclaims memory, which may evict an inode that needs a commit
- * first (ext4_evict_inode() with data=journal until 6.3, ext4_write_inode() on all
- * kernels). That is not a sync call.
+ * first. That is not a sync call. ext4_write_inode() does so on all kernels,
+ * ext4_evict_inode() with data=journal before 6.4 (kernel commit 56c2a0e3d90d).
  */
 static bool luc_reclaims(void)
 {

@@ -25,7 +25,8 @@ pub struct JournalState {
     pub device: Dev,
     /// Whether the file system is frozen, or about to be.
     pub frozen: bool,
-    /// Whether it was shut down by force, or by an error in Linux 6.12 to 6.14.
+    /// Whether it was shut down by force, or by an error in Linux 6.12 (commit d3476f3dad4a) to
+    /// 6.14.
     pub shut_down: bool,
     /// Whether it refuses writes after an error.
     pub emergency_read_only: bool,

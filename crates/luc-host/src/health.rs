@@ -130,7 +130,8 @@ mod tests {
         };
         assert_eq!(fault_of(&sound), None);
         let aborted = |errno| JournalState {
-            // Linux 6.12 to 6.14 mark the file system as shut down after an error, too.
+            // Linux 6.12 (commit d3476f3dad4a) to 6.14 mark the file system as shut down after an
+            // error, too.
             shut_down: true,
             aborted: Some(errno),
             ..sound

@@ -186,7 +186,8 @@ impl System for Machine {
             return Ok(Located::BlockDevice(numbered(metadata.rdev())));
         }
         // The mount number tells bind mounts and stacked mounts apart, which
-        // neither the path nor st_dev does. Kernels before 5.8 leave it out.
+        // neither the path nor st_dev does. Kernels before 5.8 leave it out (kernel commit
+        // fa2fcf4f1df1 adds it).
         let mount_id = rustix::fs::statx(
             rustix::fs::CWD,
             &path,

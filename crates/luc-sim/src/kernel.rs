@@ -17,11 +17,12 @@ pub struct Kernel {
     pub scheduler: Scheduler,
     /// Step of the scheduler, and of the coarse clock that gives files their times, ns: 1/HZ.
     pub tick_ns: u64,
-    /// The governor schedutil counts tasks that wait for a processor as load (since 6.5).
+    /// The governor schedutil counts tasks that wait for a processor as load (since 6.5, kernel
+    /// commit 7d0583cf9ec7).
     pub schedutil_counts_tasks: bool,
     /// A write fills each of its pages within a handle of its own, although it changes no metadata
-    /// there (`ext4_da_write_begin()` up to 5.14): it waits while a commit locks its transaction,
-    /// and a commit waits for it.
+    /// there (`ext4_da_write_begin()` before 5.15, kernel commit cc883236b792): it waits while a
+    /// commit locks its transaction, and a commit waits for it.
     pub write_handles: bool,
     /// Default of [`Mount::unwritten`](crate::mount::Mount::unwritten).
     pub unwritten: bool,

@@ -13,8 +13,8 @@ pub struct Mount {
     /// Reading a file updates its access time if that is not later than its last change.
     pub relatime: bool,
     /// New blocks count as unwritten until their data is on the disk, and no commit waits for that
-    /// (`dioread_nolock`, the default since 5.6). Otherwise a commit waits for the data of its new
-    /// blocks, as in older kernels.
+    /// (`dioread_nolock`, the default since 5.6, kernel commit 244adf6426ee). Otherwise a commit
+    /// waits for the data of its new blocks, as in older kernels.
     pub unwritten: bool,
 }
 

@@ -48,7 +48,8 @@ starve() {
 	rmmod pressure_alloc || bad "rmmod pressure_alloc"
 }
 
-# The allocators that this kernel has; with small blocks jbd2's own until 7.1.
+# The allocators that this kernel has; with small blocks jbd2's own before 7.2 (kernel commit
+# bbe9015f2343).
 whole=__get_free_pages small=jbd2_alloc
 grep -q ' get_free_pages_noprof$' /proc/kallsyms && whole=get_free_pages_noprof
 grep -q ' jbd2_alloc$' /proc/kallsyms || whole=__kmalloc_noprof small=__kmalloc_noprof

@@ -1,4 +1,5 @@
-//! CFS, Linux's scheduler up to 6.5. Its parameters and features are the same from 3.4 to 6.1.
+//! CFS, Linux's scheduler before 6.6 (kernel commit 147f3efaa241). Its parameters and features are
+//! the same from 3.4 to 6.1.
 //!
 //! The task with the least virtual time runs first. It keeps the processor for its share of a
 //! period, which ticks check; a task that wakes preempts it if its virtual time is less by more

@@ -1,13 +1,14 @@
-//! EEVDF, Linux's scheduler since 6.6.
+//! EEVDF, Linux's scheduler since 6.6 (kernel commit 147f3efaa241).
 //!
 //! The average virtual time of all ready tasks is the processor's; a task that is not ahead of it
 //! is *eligible*. The eligible task with the earliest virtual deadline runs first. A task's
 //! distance from the average, its *lag*, is kept while it sleeps.
 //!
-//! Three features of 6.12 matter here, as in `kernel/sched/fair.c`: a chosen task keeps the
-//! processor while it is eligible and within its request (`RUN_TO_PARITY`); a task that goes to
-//! sleep ahead of the average stays in the queue until its turn (`DELAY_DEQUEUE`), and then wakes
-//! with no lag (`DELAY_ZERO`).
+//! Three features of 6.12 matter here, as in `kernel/sched/fair.c`. A chosen task keeps the
+//! processor while it is eligible and within its request (`RUN_TO_PARITY`, since 6.6, kernel commit
+//! 63304558ba5d). A task that goes to sleep ahead of the average stays in the queue until its turn
+//! (`DELAY_DEQUEUE`, since 6.12, 152e11f6df29), and then wakes with no lag (`DELAY_ZERO`, since
+//! 6.12, 54a58a787791).
 
 use super::{Entity, Queue, Ready, slice_ns};
 use crate::processors::TaskId;

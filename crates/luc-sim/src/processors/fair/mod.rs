@@ -1,5 +1,5 @@
-//! Decides which task a processor runs: EEVDF ([`eevdf`]), Linux's scheduler since 6.6, or CFS
-//! ([`cfs`]), its predecessor.
+//! Decides which task a processor runs: EEVDF ([`eevdf`]), Linux's scheduler since 6.6 (kernel
+//! commit 147f3efaa241), or CFS ([`cfs`]), its predecessor.
 //!
 //! Both give each task a virtual time, which passes while it runs. All tasks weigh the same.
 
