@@ -226,7 +226,7 @@ fn two_thousand_threads() {
 
 /// Fewer commits are fewer waits for the disk, which is what schedutil raises the clock for before
 /// 6.5. A hold is such a wait itself: without that LUC had 0.72 of stock on nvme-plp with 16
-/// threads. Copies still cost the clock waits of writers (docs/power.md).
+/// threads. Copies still cost the clock waits of writers (docs/figures/power.md).
 #[test]
 fn a_clock_that_follows_waits_for_the_disk() {
     for (disk, threads, bounds) in [
