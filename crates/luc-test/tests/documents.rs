@@ -133,6 +133,18 @@ fn commands_that_do_not_exist_are_found() {
     assert_eq!(wrong, ["no option --wings of on", "no verb fly of luc-lab"]);
 }
 
+/// The doctor's bench has as many cases as its page says.
+#[test]
+fn the_doctors_cases_are_counted() {
+    let text = |path: &str| fs::read_to_string(root().join(path)).expect(path);
+    let cases = text("crates/luc-systest/tests/system/doctor/cases.rs");
+    let starts = |line: &&str| ["case(", "..case("].contains(&line.trim());
+    let count = cases.lines().filter(starts).count();
+    let page = text("docs/seeing.md");
+    let told = format!("The lab tests the doctor on {count} file systems");
+    assert!(page.contains(&told), "docs/seeing.md: not {told}");
+}
+
 /// A server has no sources: what README links to comes with the package.
 #[test]
 fn the_package_has_what_its_readme_links_to() {
