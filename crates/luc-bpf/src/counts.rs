@@ -35,8 +35,8 @@ impl Histogram {
         self.buckets.iter().sum()
     }
 
-    /// The duration that this share (0 to 1) of all does not exceed, ns: the middle of its bucket,
-    /// so 1/32 off at most.
+    /// The duration that a share (0 to 1) of all durations does not exceed, ns. It is the middle of
+    /// a bucket, so it is off by at most 1/32.
     pub fn quantile_ns(&self, share: f64) -> Option<u64> {
         let total = self.total();
         if total == 0 {
@@ -140,7 +140,7 @@ impl Counts {
         now
     }
 
-    /// Adds the sums of another period.
+    /// Adds the sums of another interval.
     pub fn add(&mut self, other: &Self) {
         let mut other = other.clone();
         for (count, more) in self.numbers().zip(other.numbers()) {

@@ -1,4 +1,4 @@
-//! The arms of a comparison: how far LUC, or an alternative to it, is active.
+//! The arms of a comparison: LUC with some settings, stock, or an alternative to LUC.
 //!
 //! `campaigns/arms.toml` holds the arms that every campaign knows; a campaign may add its own. An
 //! arm is data: the commands around and after the benchmark, and the file system's mount options.
@@ -16,8 +16,8 @@ pub struct Arm {
     /// Description for the user; it does not affect the result.
     #[serde(skip_serializing)]
     pub help: String,
-    /// Options of `luc on`, including knobs; if absent, LUC is not attached. As in every text of an
-    /// arm that is run, `{NAME}` stands for a factor's value.
+    /// Options of `luc on`, including knobs; if absent, LUC is not attached. `{NAME}` stands for a
+    /// factor's value, as in each command of an arm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on: Option<String>,
     /// Whether LUC is attached to another file system instead.
@@ -109,6 +109,6 @@ mod tests {
         }
         let stock = &arms["stock"];
         let json = serde_json::to_string(stock).unwrap();
-        assert_eq!(json, "{}", "nothing but differences from stock is in a key");
+        assert_eq!(json, "{}", "a key holds only differences from stock");
     }
 }

@@ -30,7 +30,7 @@ pub fn names() -> String {
     names.join(", ")
 }
 
-/// Parses a campaign's text; messages call its file `source_name`.
+/// Parses the text of a campaign. Error messages name its file `source_name`.
 ///
 /// # Errors
 /// The first mistake, with its line and column.

@@ -1,10 +1,11 @@
 //! Campaigns: experiments as data.
 //!
-//! A campaign's [`file`] names factors; [`points`] multiplies them out; each point is measured in
-//! [`cell`]s, which differ in their seed. A [`places`] row measures a cell, a [`backends`] row runs
-//! many. [`store`] keeps each result in a file of its own, [`wave`] finds the missing cells until
-//! the intervals of [`luc_stats`] are narrow, and [`show`] renders tables from results alone. The
-//! results are the only state: whatever ends a run, the next one continues from there.
+//! A campaign's [`file`] names factors, and [`points`] builds all their combinations. Each point is
+//! measured in [`cell`]s, which differ in their seed. A row of [`places`] measures one cell, a row
+//! of [`backends`] runs many. [`store`] keeps each result in a file of its own, [`wave`] finds the
+//! missing cells until the intervals of [`luc_stats`] are narrow, and [`show`] renders tables from
+//! results alone. The results are the only state: whatever ends a run, the next one continues from
+//! them.
 
 pub mod arms;
 pub mod backends;

@@ -1,5 +1,5 @@
-//! Names of processes: that of the main thread, everywhere, and the control group.
-//! [`luc_trace::Trace::process`] does the same for a recording.
+//! Names of processes: the name of the main thread, and the control group.
+//! [`luc_trace::Trace::process`] names the processes of a recording.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,10 +12,10 @@ use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 use crate::system::System;
 
-/// Most control groups that are searched; on a machine with more, some have no name.
+/// Control groups to search at most; if a machine has more, some processes get no group's name.
 const GROUPS_MAX: usize = 100_000;
 
-/// Most open files of a process that are searched, which takes a few milliseconds.
+/// Open files of a process to search at most, which takes a few milliseconds.
 const FILES_MAX: usize = 2_000;
 
 /// A running process; `None` once it has ended.
@@ -43,7 +43,7 @@ pub fn open_files(
             break;
         }
         let link = entry.path();
-        // Other open files may lie on a server that is gone: take the attributes as cached.
+        // An open file may lie on a server that no longer answers: use the cached attributes.
         let flags = AtFlags::STATX_DONT_SYNC;
         let Ok(file) = statx(CWD, &link, flags, StatxFlags::INO) else {
             continue;

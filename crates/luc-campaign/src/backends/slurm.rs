@@ -6,10 +6,10 @@
 //! ```
 //!
 //! Slurm decides where and when each task runs, and reruns a task whose node was lost. All jobs of
-//! a folder of results have one name, which follows from its path, so that no job is lost with the
-//! answer of `sbatch` or with a killed run. A round submits the open cells and waits until the
-//! queue holds no job of that name; the store then holds their results and failures. A cell that
-//! has neither is submitted in one more round; after that it has failed.
+//! a folder of results have one name, which follows from its path. So a later run finds every job,
+//! even if `sbatch` gave no answer or the run was killed. A round submits the open cells and waits
+//! until the queue holds no job of that name; the store then holds their results and failures. A
+//! cell that has neither is submitted in one more round; after that it has failed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -31,10 +31,10 @@ const NAME: &str = "slurm";
 
 /// Seconds between two queries of the queue. One query covers all tasks; a cell takes longer.
 const POLL_S: u32 = 10;
-/// Polls to wait for results after the last task has ended. NFS may take up to 60 s (acdirmax) to
-/// show a new file.
+/// Polls for late results after the last task has ended: NFS may take up to 60 s (acdirmax) to show
+/// a new file.
 const LATE_POLLS: u32 = 6;
-/// Most submissions of a cell whose task leaves nothing.
+/// Submissions of a cell at most, if its tasks leave no result.
 const TRIES_MAX: u8 = 2;
 /// Last bytes of a task's output that are kept with a failure.
 const LOG_BYTES: usize = 65_536;
@@ -175,13 +175,13 @@ impl<'a> Jobs<'a> {
                         self.open[at].task = Some(format!("{job}_{task}"));
                     }
                 }
-                // Slurm may have accepted it all the same: the queue will tell.
+                // Slurm may still have accepted it: the queue will tell.
                 Err(trouble @ Trouble::Away(_)) => return self.away(&trouble, board),
                 Err(trouble) if number == 0 => {
                     self.clear();
                     return Err(refused(trouble.to_string()));
                 }
-                // Most likely a limit: the rest has its turn in the next round.
+                // Most likely a limit: the next round submits the rest.
                 Err(trouble) => {
                     self.tell(trouble.to_string(), board);
                     break;

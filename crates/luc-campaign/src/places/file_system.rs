@@ -52,7 +52,7 @@ pub fn check(cell: &Cell) -> Result<(), String> {
         let Some(kind) = kind_of(name).filter(|kind| *kind != FsType::None) else {
             return Err(format!("arm {}: no file system {name}", named.name));
         };
-        // LUC needs a journal to attach to, and its counters are read.
+        // LUC attaches to a journal, and the campaign reads its counters.
         if arm.attached() && !kind.has_journal() {
             let name = &named.name;
             return Err(format!(

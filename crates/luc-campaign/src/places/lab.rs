@@ -16,7 +16,7 @@ use crate::steps::{self, Steps};
 
 pub struct Lab;
 
-/// Where the root with a real program lies in the guest.
+/// Folder of the guest with the root file system of a real program.
 const APP_ROOT: &str = "/app";
 
 const FACTORS: &[Factor] = &[
@@ -116,7 +116,7 @@ fn app(cell: &Cell) -> Option<&str> {
     words.next()
 }
 
-/// Makes the root with the program of the cell, if it has one, for the guest.
+/// Makes the guest's root file system with the real program of the cell, if it has one.
 fn root(cell: &Cell, progress: &mut dyn luc_vm::Progress) -> luc_vm::error::Result<Vec<GuestFile>> {
     let Some(name) = app(cell) else {
         return Ok(Vec::new());
@@ -164,7 +164,7 @@ impl Place for Lab {
             } else {
                 1
             },
-            // QEMU itself needs some more.
+            // QEMU needs some memory for itself.
             memory_mib: number::<u64>(cell, "memory_mib") + 128,
             alone: in_host_time,
         }

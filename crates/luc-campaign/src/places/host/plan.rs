@@ -1,8 +1,8 @@
 //! Plans which settings of a machine to change before a cell is measured, and in which order.
 //!
-//! The order matters twice. A second thread that goes offline with SMT must not count among those
-//! that `cores` keeps; and turbo goes off before the frequency is set, because switching it off
-//! lowers the highest frequency with some drivers. Values are restored in reverse order.
+//! The order matters twice. SMT goes off before `cores` counts, which must not keep a thread that
+//! SMT takes offline. Turbo goes off before the frequency is set, because with some drivers
+//! switching it off lowers the highest frequency. Values are restored in reverse order.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ const WRITEBACK: &str = "/proc/sys/vm/dirty_writeback_centisecs";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // each is a switch
 pub struct Wanted {
-    /// `None`: left as it is.
+    /// `None` leaves it as it is.
     pub frequency_khz: Option<u64>,
     /// `None`: all.
     pub cores: Option<usize>,
@@ -125,7 +125,7 @@ impl Changes<'_> {
     }
 }
 
-/// Sets the frequency of every policy that has a processor left.
+/// Sets the frequency of every policy that keeps a processor online.
 fn frequency(changes: &mut Changes<'_>, khz: u64, left: &[usize]) -> Result<(), String> {
     let system = changes.system;
     let policies = policies(system);
