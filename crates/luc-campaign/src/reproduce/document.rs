@@ -146,8 +146,8 @@ fn judged(published: &Published, claim: &Claim, shown: &Shown<'_>) -> Judged {
     judge(claim, &sweep::answer(shown, claim), published)
 }
 
-/// The worst verdict over the values of a nuisance factor, and which values have which; `None` if
-/// there are none.
+/// The worst verdict over the values of a nuisance factor, and the values that have each verdict;
+/// `None` if the factor has no values.
 fn for_each_value(
     published: &Published,
     claim: &Claim,
@@ -233,16 +233,26 @@ fn tally(all: impl Iterator<Item = ClaimVerdict>) -> Vec<(ClaimVerdict, usize)> 
     ClaimVerdict::ALL.map(count).into()
 }
 
+/// Returns the counts of the verdicts that occur.
+fn counts_text(verdicts: Vec<(ClaimVerdict, usize)>) -> String {
+    let known = verdicts.into_iter().filter(|(_, count)| *count > 0);
+    let parts: Vec<String> = known
+        .map(|(verdict, count)| format!("{count} {}", verdict.name()))
+        .collect();
+    parts.join(", ")
+}
+
+/// How many claims of a figure have each verdict.
+pub(super) fn claims_text(figure: &Answered<'_>) -> String {
+    counts_text(tally(figure.claims.iter().map(|it| it.judged.verdict)))
+}
+
 /// How many figures, and how many claims, have each verdict.
 pub(super) fn tally_text(all: &[Answered<'_>]) -> String {
     let text = |noun: &str, verdicts: Vec<(ClaimVerdict, usize)>| {
         let total: usize = verdicts.iter().map(|(_, count)| count).sum();
-        let known = verdicts.into_iter().filter(|(_, count)| *count > 0);
-        let parts: Vec<String> = known
-            .map(|(verdict, count)| format!("{count} {}", verdict.name()))
-            .collect();
         let plural = if total == 1 { "" } else { "s" };
-        format!("{total} {noun}{plural}: {}.", parts.join(", "))
+        format!("{total} {noun}{plural}: {}.", counts_text(verdicts))
     };
     let figures = tally(all.iter().map(|figure| figure.verdict));
     let claims = all.iter().flat_map(|figure| &figure.claims);
@@ -296,7 +306,7 @@ pub(super) fn why(claim: &AnsweredClaim<'_>) -> String {
 }
 
 impl AnsweredClaim<'_> {
-    /// The numbers that stand beside each other, and whose they are; `None` where there is none.
+    /// Each source of a number, and the number; `None` if the source has none.
     pub(super) fn numbers(&self) -> [(&'static str, Option<String>); 4] {
         let number = |number: Option<Number>| number.map(|_| ours(self.unit, number));
         let theirs = self.published.map(|value| form(self.unit, value));

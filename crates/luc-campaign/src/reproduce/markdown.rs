@@ -1,23 +1,27 @@
-//! The answer as a page of Markdown: which claims of the documents hold, with our numbers and
-//! plots. The points behind them are in the report of the same run.
+//! The answer as two pages of Markdown. The page has the rules, the verdict of each figure and the
+//! plots; its appendix the numbers of the plots, each claim with our numbers, and the versions that
+//! measured them. The points behind them are in the report of the same run.
 
 use std::fmt::Write as _;
 
 use luc_report::show::document::Chart;
 use luc_report::text::fill;
 
-use super::document::{Answered, AnsweredClaim, heading, rules, source, tally_text, why};
+use super::document::{
+    Answered, AnsweredClaim, claims_text, heading, rules, source, tally_text, why,
+};
 use super::published::Published;
 use super::verdict::ClaimVerdict;
 use crate::figures::PointResults;
 use crate::show::{self, Shown};
 
-/// The page, with the plots and the names of their files, and a note on missing points.
-pub fn markdown(
+/// Returns the page. `plots` has the names of their files, `appendix` is the path of the appendix.
+pub fn page(
     published: &Published,
     all: &[Answered<'_>],
     shown: Option<&Shown<'_>>,
     plots: &[(String, Chart)],
+    appendix: &str,
 ) -> String {
     let mut out = String::from("# The documents' figures compared with ours\n\n");
     for text in [&published.question, &rules(published), &tally_text(all)] {
@@ -26,13 +30,42 @@ pub fn markdown(
     if let Some(shown) = shown {
         block(&mut out, &missing(shown));
     }
+    let text = format!(
+        "[The appendix]({appendix}) has each claim with its numbers, those behind the plots, and \
+         the versions that measured them."
+    );
+    block(&mut out, &text);
+    out.push_str("## Verdicts\n\n");
+    let headings = ["figure", "verdict", "claims"].map(String::from);
+    let rows: Vec<Vec<String>> = all.iter().map(verdict_row).collect();
+    table(&mut out, &headings, &rows);
     for (file, chart) in plots {
-        of_chart(&mut out, chart, file);
+        // Writing to a String cannot fail, here and below.
+        let _ = writeln!(out, "## {}\n\n![{}]({file})\n", chart.title, chart.y_label);
     }
+    ended(out)
+}
+
+/// Returns the appendix of the page.
+pub fn appendix(
+    published: &Published,
+    all: &[Answered<'_>],
+    shown: Option<&Shown<'_>>,
+    plots: &[(String, Chart)],
+    page: &str,
+) -> String {
+    let mut out = String::from("# The documents' figures, claim by claim\n\n");
+    block(
+        &mut out,
+        &format!("The numbers behind [the documents' figures]({page})."),
+    );
     out.push_str("## Claims\n\n");
     block(&mut out, &published.columns);
     for figure in all {
         of_figure(&mut out, figure);
+    }
+    for (_, chart) in plots {
+        of_chart(&mut out, chart);
     }
     if let Some(shown) = shown {
         out.push_str("## Where the numbers come from\n\n");
@@ -40,9 +73,22 @@ pub fn markdown(
             fill(&mut out, &format!("- {line}"), 2);
         }
     }
-    out.truncate(out.trim_end().len());
-    out.push('\n');
-    out
+    ended(out)
+}
+
+/// Returns a page that ends with one newline.
+fn ended(mut page: String) -> String {
+    page.truncate(page.trim_end().len());
+    page.push('\n');
+    page
+}
+
+fn verdict_row(figure: &Answered<'_>) -> Vec<String> {
+    vec![
+        heading(figure),
+        figure.verdict.name().to_owned(),
+        claims_text(figure),
+    ]
 }
 
 /// A note on missing points; empty if there are none.
@@ -60,10 +106,10 @@ fn missing(shown: &Shown<'_>) -> String {
     )
 }
 
-/// A plot, and its numbers.
-fn of_chart(out: &mut String, chart: &Chart, file: &str) {
-    // Writing to a String cannot fail, here and below.
-    let _ = writeln!(out, "## {}\n\n![{}]({file})\n", chart.title, chart.y_label);
+/// Writes the numbers of a plot.
+fn of_chart(out: &mut String, chart: &Chart) {
+    let _ = writeln!(out, "## {}\n", chart.title);
+    block(out, &format!("{}:", chart.y_label));
     let headings = chart.lines.iter().map(|line| line.name.clone());
     let headings = std::iter::once(chart.x_label.clone()).chain(headings);
     let rows = chart.x.iter().enumerate().map(|(at, x)| {

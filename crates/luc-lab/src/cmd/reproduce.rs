@@ -22,6 +22,9 @@ use luc_cli::{Context, Failure, Interrupt, Verb};
 
 const SCHEMA: &str = "luc-reproduce/1";
 
+/// The folder of appendices, beside their pages.
+const FIGURES: &str = "figures";
+
 /// Compare the published figures with measurements of our own
 ///
 /// Measures in the lab the missing points of the sweep behind each figure, and decides by a fixed
@@ -59,7 +62,8 @@ pub struct Args {
     /// Directory of the module's sources
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
-    /// Also write the report as Markdown to this file, with its plots beside it
+    /// Also write the report as Markdown to this file, with its plots beside it and each claim in a
+    /// file of the same name in figures/
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     markdown: Option<PathBuf>,
     /// Print JSON
@@ -164,18 +168,7 @@ impl Args {
         });
         let page = page.transpose()?;
         if let Some(path) = &self.markdown {
-            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-            let plots = shown.map_or_else(Vec::new, Shown::plots);
-            let plots = (1..).zip(plots).map(|(number, chart): (u32, _)| {
-                let file = format!("{stem}-{number}.svg");
-                (file, chart)
-            });
-            let plots: Vec<_> = plots.collect();
-            for (file, chart) in &plots {
-                let drawing = svg::file(chart, svg::LIGHT);
-                write(&path.with_file_name(file), &drawing)?;
-            }
-            write(path, &markdown::markdown(all, answers, shown, &plots))?;
+            write_markdown(path, answers, shown)?;
         }
         if self.json {
             return context
@@ -190,9 +183,37 @@ impl Args {
     }
 }
 
+/// Writes the page, its plots beside it, and its appendix of the same name into `figures/` there.
+fn write_markdown(
+    path: &Path,
+    answers: &[Answered<'_>],
+    shown: Option<&Shown<'_>>,
+) -> Result<(), Failure> {
+    let all = Published::builtin();
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let plots = shown.map_or_else(Vec::new, Shown::plots);
+    let plots = (1..).zip(plots).map(|(number, chart): (u32, _)| {
+        let file = format!("{stem}-{number}.svg");
+        (file, chart)
+    });
+    let plots: Vec<_> = plots.collect();
+    for (file, chart) in &plots {
+        let drawing = svg::file(chart, svg::LIGHT);
+        write(&path.with_file_name(file), &drawing)?;
+    }
+    let page = markdown::page(all, answers, shown, &plots, &format!("{FIGURES}/{name}"));
+    write(path, &page)?;
+    let appendix = markdown::appendix(all, answers, shown, &plots, &format!("../{name}"));
+    write(&path.with_file_name(FIGURES).join(&*name), &appendix)
+}
+
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|error| {
-        let line = format!("cannot write {}: {error}", path.display());
-        Failure::Unexpected(anyhow::anyhow!(line))
-    })
+    let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
+    folder
+        .and_then(|()| fs::write(path, text))
+        .map_err(|error| {
+            let line = format!("cannot write {}: {error}", path.display());
+            Failure::Unexpected(anyhow::anyhow!(line))
+        })
 }
