@@ -140,7 +140,10 @@ fn prose_lines(file: &File) -> Vec<Line<'_>> {
             return Vec::new();
         };
         let is_alone = was_inside || marks.is_empty() || whole.trim_start().starts_with(marks);
-        let text = text.map(str::trim).filter(|text| !text.is_empty());
+        // The lines of the interpreter and of the licence are no part of the comment below them.
+        let is_text =
+            |text: &&str| !text.is_empty() && !text.starts_with("!/") && !text.starts_with("SPDX-");
+        let text = text.map(str::trim).filter(is_text);
         lines.extend(text.map(|text| Line {
             number,
             whole,
@@ -250,6 +253,7 @@ fn comments_and_paragraphs_open_well() {
             "x.h: // What waits.\n",
             "x.sh: n=${#m} # Of a page.\n",
             "x.toml: # Pages.\n#\n# What blocks hold.\n",
+            "x.sh: #!/bin/sh\n# SPDX-License-Identifier: MIT\n# What it does.\n",
             "Makefile: # Who waits is woken.\n",
             "debian/rules: # Of a page.\n",
             "x.md: Pages.\n\nOf blocks, more.\n",
