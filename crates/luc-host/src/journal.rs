@@ -136,6 +136,16 @@ pub fn thread_of(system: &dyn System, device: Dev) -> Option<u32> {
     thread(system, &kernel_name(system, device)?)
 }
 
+/// Fast commits of the file system on a device since its mount; `None` if the kernel does not tell.
+pub fn fast_commits(system: &dyn System, device: Dev) -> Option<u64> {
+    let name = kernel_name(system, device)?;
+    let info = system.read(&format!("/proc/fs/ext4/{name}/fc_info")).ok()?;
+    let mut counts = info
+        .lines()
+        .filter_map(|line| line.strip_suffix(" commits"));
+    counts.find_map(|count| count.parse().ok())
+}
+
 /// The kernel's name of a block device, with `!` for `/` as sysfs writes it.
 fn kernel_name(system: &dyn System, device: Dev) -> Option<String> {
     let link = system.link(&format!("/sys/dev/block/{device}")).ok()?;
@@ -313,4 +323,31 @@ pub fn devs(paths: &[PathBuf], system: &dyn System) -> Result<Vec<Dev>, HostErro
         });
     }
     Ok(devices)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fast_commits_are_read_or_unknown() {
+        let counted = |name: &str, info: &str| {
+            let (tree, machine) = crate::tree(&[(name, info)]);
+            let links = tree.path().join("sys/dev/block");
+            std::fs::create_dir_all(&links).expect("a folder");
+            std::os::unix::fs::symlink("../../block/vdb", links.join("254:16")).expect("a link");
+            fast_commits(&machine, "254:16".parse().expect("a number"))
+        };
+        let info = "fc stats:\n1204 commits\n3 ineligible\n2408 numblks\n172us avg_commit_time\n\
+                    Ineligible reasons:\n\"Extended attributes changed\":\t0\n";
+        assert_eq!(counted("proc/fs/ext4/vdb/fc_info", info), Some(1204));
+        assert_eq!(
+            counted("proc/fs/ext4/vda/fc_info", info),
+            None,
+            "of another"
+        );
+        for bad in ["", "fc stats:\n", "fc stats:\nmany commits\n"] {
+            assert_eq!(counted("proc/fs/ext4/vdb/fc_info", bad), None, "{bad:?}");
+        }
+    }
 }

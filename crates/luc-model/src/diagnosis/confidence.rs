@@ -17,7 +17,7 @@ const TOO_SHORT_NS: f64 = 1e9;
 /// With fewer syncs and writes than this, a share of them can be off by 10 percentage points.
 const EVENTS_MIN: u64 = 100;
 /// A larger share of lost spans, or of syncs without their commit, matters.
-const LOST_SHARE: f64 = 0.01;
+pub(super) const LOST_SHARE: f64 = 0.01;
 /// A larger share of them makes sums meaningless.
 const LOST_SHARE_BAD: f64 = 0.10;
 
@@ -103,9 +103,10 @@ impl Confidence {
             confidence.lower(Level::Medium, why);
         }
         let unserved_share = share(table.syncs_unserved as f64, table.sync.count as f64);
-        if unserved_share > LOST_SHARE && facts.fast_commit != Some(true) {
+        if unserved_share > LOST_SHARE {
             confidence.lower_by(unserved_share, unseen::unserved(unserved_share));
         }
+        confidence.lower_by_fast_commits(facts, table.commits);
         let missing = commits_missing(observed);
         let missing_share = share(missing, missing + observed.commits.len() as f64);
         if missing > 0.0 {
@@ -144,6 +145,24 @@ impl Confidence {
                 untimed.most_by.name
             ),
         );
+    }
+
+    /// Lowers the level by the share of fast commits, which no trace shows.
+    fn lower_by_fast_commits(&mut self, facts: &Facts, commits: u64) {
+        match facts.fast_commits {
+            Some(fast) => {
+                let fast_share = share(fast as f64, fast as f64 + commits as f64);
+                if fast_share > LOST_SHARE {
+                    let shown = unseen::fast_commits(fast, fast_share);
+                    self.lower_by(fast_share, format!("{shown}, cannot be traced."));
+                }
+            }
+            None if facts.fast_commit == Some(true) => {
+                let why = "The number of fast commits, which cannot be traced, is unknown.";
+                self.lower(Level::Medium, why.into());
+            }
+            None => {}
+        }
     }
 
     fn lower(&mut self, level: Level, why: String) {

@@ -42,7 +42,10 @@ pub struct Facts {
     /// the first event and after the last is unknown.
     pub watched_ns: Option<(u64, u64)>,
     pub luc: Option<Luc>,
+    /// Whether the file system may make fast commits.
     pub fast_commit: Option<bool>,
+    /// Fast commits during the watch, which no trace shows.
+    pub fast_commits: Option<u64>,
     pub rotational: Option<bool>,
     /// Causes of the waits of syncs that were going on when the watch ended, by thread.
     pub sync_waits: BTreeMap<u32, String>,

@@ -6,10 +6,11 @@
 //! latest of them, and no earlier than the close of the previous commit, which they would have
 //! joined. A verdict is given only if both bounds agree.
 
+use super::confidence::LOST_SHARE;
 use super::evidence::{Evidence, LOST_PER_S_MIN_NS, PART_MIN, RARE_SYNCS_PER_S, VerdictKind};
 use super::facts::{Facts, Luc};
 use super::slices::Estimate;
-use super::{Relief, advice, luc_in, words};
+use super::{Relief, advice, luc_in, unseen, words};
 use crate::stats::share;
 use luc_control::{Dev, Step};
 use luc_trace::{Event, Record};
@@ -212,7 +213,19 @@ pub fn glimpse(counts: ModuleCounts, lines: Option<&[Record]>, dev: Dev, facts: 
     let rare = counts
         .sync_events
         .is_some_and(|events| per_s(events as f64) < RARE_SYNCS_PER_S);
-    let quiet = idle || rare;
+    let fast = facts.fast_commits.unwrap_or(0);
+    let fast_share = share(
+        fast as f64,
+        fast as f64 + counts.commits.unwrap_or(0) as f64,
+    );
+    let fast_matter = fast_share > LOST_SHARE;
+    if fast_matter {
+        let shown = unseen::fast_commits(fast, fast_share);
+        unknown.push(format!("how long syncs waited for {shown}"));
+    } else if facts.fast_commits.is_none() && facts.fast_commit == Some(true) {
+        unknown.push("how many fast commits there are, and how long syncs wait for them".into());
+    }
+    let quiet = (idle || rare) && !fast_matter;
     match behind {
         _ if quiet => {}
         Some(behind) if behind.commits >= COMMITS_MIN => {

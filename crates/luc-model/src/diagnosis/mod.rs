@@ -81,6 +81,8 @@ pub struct Diagnosis {
     pub table: Table,
     pub lasting: LastingSyncs,
     pub untimed: UntimedSyncs,
+    /// Fast commits during the watch; `None` if unknown.
+    pub fast_commits: Option<u64>,
     /// The I/O limit that syncs wait for.
     pub io_limit: Option<IoLimit>,
 }
@@ -162,6 +164,7 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
         table: slices.whole.table,
         lasting,
         untimed,
+        fast_commits: facts.fast_commits,
         io_limit,
     };
     diagnosis.advice = advice::advice(&diagnosis, facts);

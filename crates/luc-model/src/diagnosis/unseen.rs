@@ -117,6 +117,11 @@ pub(super) fn unserved(share: f64) -> String {
     format!("The commit of {shown} of the syncs is not in the trace.")
 }
 
+pub(super) fn fast_commits(count: u64, share: f64) -> String {
+    let commits = words::counted(count, "fast commit", "fast commits");
+    format!("{commits}, {} of all commits", words::share(share))
+}
+
 pub(super) fn as_words<S: Serializer>(unseen: &Unseen, to: S) -> Result<S::Ok, S::Error> {
     to.collect_seq(unseen.iter().map(|sight| sight.word()))
 }

@@ -253,3 +253,25 @@ fn nonsense_is_taken() {
     assert!(behind.low_ns >= 0.0 && behind.low_ns <= behind.high_ns);
     render_glimpse(&got);
 }
+
+/// The module counts syncs that full commits serve; others may wait for long.
+#[test]
+fn fast_commits_are_no_quiet() {
+    let lines = commits(20, 0, 0);
+    let judged = |fast_commit, fast_commits| {
+        let facts = Facts {
+            fast_commit,
+            fast_commits,
+            ..facts()
+        };
+        glimpse(ModuleCounts::of(&lines, DEV), Some(&lines), DEV, &facts)
+    };
+    let quiet = judged(Some(false), Some(0));
+    assert_eq!(quiet.kinds, [VerdictKind::NoPressure]);
+    let fast = judged(Some(true), Some(180));
+    assert_eq!(fast.kinds, [VerdictKind::Unclear]);
+    let told = "how long syncs waited for 180 fast commits, 90% of all commits";
+    assert!(fast.unknown.iter().any(|it| it == told), "{fast:?}");
+    let unknown = judged(Some(true), None).unknown.join("; ");
+    assert!(unknown.contains("how many fast commits"), "{unknown}");
+}

@@ -72,11 +72,48 @@ fn fast_commits_are_not_held() {
             _ => {}
         }
     }
-    let got = diagnose(&Trace::of(spans), DEV, &fast);
-    let text = render(&got);
-    assert_eq!(got.verdicts[0].kind, VerdictKind::Device, "{text}");
-    assert!(got.table.syncs_unserved > 1000, "{text}");
-    assert_eq!(got.confidence.level, Level::High, "{text}");
+    let trace = Trace::of(spans);
+    let judged = |fast_commits| {
+        let facts = Facts {
+            fast_commits,
+            ..fast.clone()
+        };
+        let got = diagnose(&trace, DEV, &facts);
+        let text = render(&got);
+        assert_eq!(got.verdicts[0].kind, VerdictKind::Device, "{text}");
+        assert!(got.table.syncs_unserved > 1000, "{text}");
+        assert_eq!(got.confidence.level, Level::Low, "{text}");
+        assert_eq!(got.fast_commits, fast_commits);
+        text
+    };
+    let (counted, unknown) = (judged(Some(1485)), judged(None));
+    assert!(
+        counted.contains("1,485 fast commits, 99% of all commits, cannot be traced."),
+        "{counted}"
+    );
+    assert!(unknown.contains("The number of fast commits"), "{unknown}");
+    assert!(!unknown.contains("0 fast commits"), "{unknown}");
+}
+
+/// The share of fast commits alone sets the level; none of them raises no doubt.
+#[test]
+fn fast_commits_lower_the_confidence() {
+    let load = Little {
+        threads: 1,
+        rounds: 1500,
+        ..Little::default()
+    };
+    let trace = load.trace();
+    let commits = diagnose(&trace, DEV, &facts()).table.commits;
+    let level = |fast_commits| {
+        let facts = Facts {
+            fast_commits: Some(fast_commits),
+            ..facts()
+        };
+        diagnose(&trace, DEV, &facts).confidence.level
+    };
+    let levels = [0, commits / 20, commits].map(level);
+    assert_eq!(levels, [Level::High, Level::Medium, Level::Low]);
 }
 
 #[test]

@@ -127,6 +127,8 @@ impl Examiner {
         let mut file_systems = self.file_systems;
         let devices: Vec<Dev> = file_systems.iter().map(|(dev, _)| *dev).collect();
         let limits = io_limits::measure(system, &devices);
+        let fast_commits = |dev: Dev| journal::fast_commits(system, dev);
+        let fast_before: Vec<Option<u64>> = devices.iter().map(|dev| fast_commits(*dev)).collect();
         let mut notes = Vec::new();
         let events = match self.source {
             Source::Tracer(mut tracer, settings) => {
@@ -151,6 +153,11 @@ impl Examiner {
                 Events::Counted(record)
             }
         };
+        for ((dev, facts), before) in file_systems.iter_mut().zip(fast_before) {
+            let both = before.zip(fast_commits(*dev));
+            // The count begins again with a mount.
+            facts.fast_commits = both.and_then(|(before, now)| now.checked_sub(before));
+        }
         // LUC may be switched on or off meanwhile: it matters whether it acted at all.
         for (dev, facts) in &mut file_systems {
             facts.luc = facts.luc.max(Some(mode(*dev, system)));
