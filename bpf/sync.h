@@ -187,7 +187,13 @@ int BPF_PROG(sync_exit, struct inode *inode, int ret)
 	return 0;
 }
 
-/* An operation waits for a commit that is no sync of a file. Its end is not hooked. */
+/*
+ * An operation waits for a commit that is no sync of a file. Its end is not hooked.
+ *
+ * The doctor needs the number, and it always has a timeline. Counting for permanent use
+ * does without: a program at the end of every handle would cost each change of the
+ * file system about 80 instructions, whether anything is synchronous or not.
+ */
 static __always_inline int untimed(__u32 dev)
 {
 	struct task_state *state;
