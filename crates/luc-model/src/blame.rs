@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::observed::{Observed, ObservedCommit, Service, end_of};
 use crate::stats::share;
+use crate::writeback::Names;
 
 /// The waits of a process for others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -198,6 +199,7 @@ struct Processes {
 
 impl Processes {
     fn of(trace: &Trace, observed: &Observed) -> Self {
+        let names = Names::of(trace, observed.dev);
         let mut numbers: BTreeMap<Process, usize> = BTreeMap::new();
         let mut by_process: HashMap<u32, usize> = HashMap::new();
         let mut by_thread = HashMap::new();
@@ -209,7 +211,7 @@ impl Processes {
                 *by_process.entry(span.tgid).or_insert_with(|| {
                     let next = numbers.len();
                     *numbers
-                        .entry(trace.process(span.tgid, span.pid))
+                        .entry(names.process(span.tgid, span.pid))
                         .or_insert(next)
                 })
             });

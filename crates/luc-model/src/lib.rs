@@ -53,6 +53,7 @@ mod stretches;
 pub mod summary;
 mod totals;
 pub mod untimed;
+mod writeback;
 
 pub use algorithms::{CreationRate, FsyncModel, SetSummary, WriteModel, fsync_model, write_model};
 pub use causes::{Cause, CauseError, Causes, Quantities, Throughput, rank};

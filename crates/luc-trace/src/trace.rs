@@ -24,8 +24,8 @@ pub struct Task {
 /// A process: its name for people, and its control group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Process {
-    /// Name of the main thread; if that is unknown, of another thread, or the process number in
-    /// words. It holds no character that acts on a terminal.
+    /// Name of the main thread; if that is unknown, of another thread, or else the process number
+    /// as `an unnamed task (29)`. It holds no character that acts on a terminal.
     pub name: String,
     /// `None` if it is unknown.
     pub cgroup: Option<String>,
@@ -208,16 +208,21 @@ impl Trace {
             Some(printable(path))
         });
         Process {
-            name: named.map_or_else(|| format!("process {tgid}"), |task| printable(&task.name)),
+            name: named.map_or_else(|| unnamed(tgid), |task| printable(&task.name)),
             cgroup,
         }
     }
 
-    /// Returns the name of a thread, or its number in words.
+    /// Returns the name of a thread, or `an unnamed task` with its number.
     pub fn task_name(&self, pid: u32) -> String {
         let known = self.tasks.get(&pid).filter(|task| !task.name.is_empty());
-        known.map_or_else(|| format!("thread {pid}"), |task| task.name.clone())
+        known.map_or_else(|| unnamed(pid), |task| task.name.clone())
     }
+}
+
+/// A task whose name was lost, or that had ended before its name could be read.
+fn unnamed(number: u32) -> String {
+    format!("an unnamed task ({number})")
 }
 
 #[cfg(test)]

@@ -127,7 +127,7 @@ fn a_changed_byte_is_noticed() {
 fn tasks_are_known_by_their_last_name() {
     let trace = Trace::of([task(7, "fork", 99), some(1)[0], task(7, "postgres", 99)]);
     assert_eq!(trace.task_name(7), "postgres");
-    assert_eq!(trace.task_name(8), "thread 8");
+    assert_eq!(trace.task_name(8), "an unnamed task (8)");
     assert_eq!((trace.tasks[&7].tgid, trace.tasks[&7].cgroup), (40, 99));
     assert_eq!(trace.spans.len(), 1);
 }
@@ -210,7 +210,7 @@ fn unseen_events_and_control_groups_are_kept() {
     let process = trace.process(40, 41);
     assert_eq!(process.name, "mail?er");
     assert_eq!(process.cgroup.as_deref(), Some("/mail slice/100%?"));
-    assert_eq!(trace.process(9, 9).name, "process 9");
+    assert_eq!(trace.process(9, 9).name, "an unnamed task (9)");
     assert_eq!(trace.process(9, 41).name, "worker");
     assert_eq!(trace.process(9, 41).cgroup, None);
 

@@ -3,6 +3,7 @@
 use super::unseen;
 use crate::observed::{Observed, Service, is_sync};
 use crate::stats::share;
+use crate::writeback::{Names, worked_for};
 use luc_trace::{Process, Sight, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -131,13 +132,14 @@ impl Processes {
         let sufferer = self.sufferers.as_ref()?.first()?;
         let found = cause.syncs_share > MOST_SHARE
             && sufferer.lost_share > MOST_SHARE
-            && (&cause.name, &cause.cgroup) != (&sufferer.name, &sufferer.cgroup);
+            && (&*cause.name, &cause.cgroup) != (worked_for(&sufferer.name), &sufferer.cgroup);
         found.then_some((cause, sufferer))
     }
 }
 
 /// Returns the processes of the threads that sync or wait, by thread.
 fn names(trace: &Trace, observed: &Observed) -> HashMap<u32, Process> {
+    let of_threads = Names::of(trace, observed.dev);
     let mut of_process: HashMap<u32, Process> = HashMap::new();
     let mut names = HashMap::new();
     for span in trace.on(observed.dev) {
@@ -146,7 +148,7 @@ fn names(trace: &Trace, observed: &Observed) -> HashMap<u32, Process> {
             continue;
         }
         let process = of_process.entry(span.tgid);
-        let process = process.or_insert_with(|| trace.process(span.tgid, span.pid));
+        let process = process.or_insert_with(|| of_threads.process(span.tgid, span.pid));
         names.insert(span.pid, process.clone());
     }
     names
