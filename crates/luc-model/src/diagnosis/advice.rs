@@ -68,7 +68,8 @@ pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
     if !diagnosis.found_cost() {
         return advice;
     }
-    if let Some((cause, sufferer)) = diagnosis.processes.neighbour() {
+    let waiters = diagnosis.waiters.as_deref().unwrap_or_default();
+    if let Some((cause, sufferer)) = diagnosis.processes.neighbour(waiters) {
         advice.push(format!(
             "{} makes {} of the syncs, while {} suffers {} of the lost time.",
             cause.name,

@@ -70,9 +70,35 @@ impl IoLimit {
 
     pub(super) fn advice(&self) -> String {
         let key = self.setting.split('=').next().unwrap_or("it");
+        let does = if key.starts_with('r') {
+            "read"
+        } else {
+            "write"
+        };
         format!(
-            "Raise {key} in io.max of {}, or let it write less.",
+            "Raise {key} in io.max of {}, or let it {does} less.",
             self.cgroup
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_on_reads_is_not_about_writes() {
+        let advice = |setting: &str| {
+            let limit = IoLimit {
+                cgroup: "/low".into(),
+                setting: setting.into(),
+                used_share: 1.0,
+            };
+            limit.advice()
+        };
+        let of_reads = "Raise riops in io.max of /low, or let it read less.";
+        assert_eq!(advice("riops=50"), of_reads);
+        let of_writes = "Raise wbps in io.max of /low, or let it write less.";
+        assert_eq!(advice("wbps=2097152"), of_writes);
     }
 }

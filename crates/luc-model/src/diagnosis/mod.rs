@@ -37,7 +37,7 @@ pub use facts::{Facts, IoLimit, Luc};
 pub(crate) use gain::STOCK_ERROR_SHARE_MAX;
 pub use gain::{Gain, Gains};
 pub use glimpse::{Behind, Glimpse, ModuleCounts, glimpse, render_glimpse};
-pub use processes::{Processes, Sufferer, Syncer};
+pub use processes::{Bulk, Processes, Sufferer, Syncer};
 pub use relief::Relief;
 pub use slices::Estimate;
 pub use text::render;

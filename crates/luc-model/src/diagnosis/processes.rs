@@ -1,10 +1,13 @@
 //! The processes that cause the delays, and those that lose time to them.
 
+use super::evidence::PART_MIN;
+use super::kinds::BOUND_SHARE_MIN;
 use super::unseen;
+use crate::blame::Waiter;
 use crate::observed::{Observed, Service, is_sync};
 use crate::stats::share;
 use crate::writeback::{Names, worked_for};
-use luc_trace::{Process, Sight, Trace};
+use luc_trace::{Process, Sight, SpanKind, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
@@ -43,12 +46,25 @@ pub struct Sufferer {
     pub sync_delay_ns: f64,
 }
 
+/// A process that writes most of the data, beside another whose syncs wait for theirs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Bulk {
+    pub writer: String,
+    /// Its share of the bytes written.
+    pub bytes_share: f64,
+    pub waiter: String,
+    /// Share of the waiter's sync time in which its own data is written.
+    pub flush_share: f64,
+}
+
 /// Causes and sufferers, the largest first, at most 5 each.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Processes {
     pub causes: Vec<Syncer>,
     /// `None` if some of the time lost cannot be seen.
     pub sufferers: Option<Vec<Sufferer>>,
+    /// `None` if nobody writes so, or it cannot be seen.
+    pub bulk: Option<Bulk>,
 }
 
 #[derive(Default)]
@@ -57,6 +73,9 @@ struct Tally {
     commits_asked: u64,
     sync_delay_ns: f64,
     lost_ns: f64,
+    sync_ns: f64,
+    flush_ns: f64,
+    bytes: u64,
 }
 
 impl Processes {
@@ -67,11 +86,13 @@ impl Processes {
         // By commit: when the first sync asked for it, and its process.
         let mut first: BTreeMap<usize, (u64, &Process)> = BTreeMap::new();
         for sync in &observed.syncs {
+            let process = &names[&sync.pid];
+            let tally = tallies.entry(process).or_default();
+            tally.sync_ns += sync.duration_ns() as f64;
+            tally.flush_ns += sync.flush_ns() as f64;
             let Service::Commit(place) = sync.service else {
                 continue;
             };
-            let process = &names[&sync.pid];
-            let tally = tallies.entry(process).or_default();
             tally.syncs += 1;
             tally.sync_delay_ns += sync.delay_ns as f64;
             tally.lost_ns += sync.delay_ns as f64;
@@ -86,6 +107,10 @@ impl Processes {
         for wait in trace.on(observed.dev).filter(|span| span.kind.is_wait()) {
             let tally = tallies.entry(&names[&wait.pid]).or_default();
             tally.lost_ns += wait.duration_ns() as f64;
+        }
+        for write in &observed.writes {
+            let tally = tallies.entry(&names[&write.pid]).or_default();
+            tally.bytes = tally.bytes.saturating_add(write.bytes);
         }
 
         let sees_asking = !trace.unseen.contains(&Sight::Flushes);
@@ -122,28 +147,57 @@ impl Processes {
         Self {
             causes,
             sufferers: all_seen.then_some(sufferers),
+            bulk: bulk(&tallies).filter(|_| sees_asking),
         }
     }
 
-    /// Returns a process that issues most of the syncs and another that loses most of the time, if
-    /// there are such.
-    pub(super) fn neighbour(&self) -> Option<(&Syncer, &Sufferer)> {
+    /// Returns a process that issues most of the syncs and another that loses most of the time to
+    /// its commits, if there are such.
+    pub(super) fn neighbour(&self, waiters: &[Waiter]) -> Option<(&Syncer, &Sufferer)> {
         let cause = self.causes.first()?;
         let sufferer = self.sufferers.as_ref()?.first()?;
+        let waiter = waiters
+            .iter()
+            .find(|it| (&it.name, &it.cgroup) == (&sufferer.name, &sufferer.cgroup))?;
+        let mut others = waiter.waited_for.iter();
+        let most = others.find(|other| other.name.is_some())?;
         let found = cause.syncs_share > MOST_SHARE
             && sufferer.lost_share > MOST_SHARE
+            && (most.name.as_ref(), &most.cgroup) == (Some(&cause.name), &cause.cgroup)
             && (&*cause.name, &cause.cgroup) != (worked_for(&sufferer.name), &sufferer.cgroup);
         found.then_some((cause, sufferer))
     }
 }
 
-/// Returns the processes of the threads that sync or wait, by thread.
+fn bulk(tallies: &BTreeMap<&Process, Tally>) -> Option<Bulk> {
+    let bytes: f64 = tallies.values().map(|tally| tally.bytes as f64).sum();
+    let flush_ns: f64 = tallies.values().map(|tally| tally.flush_ns).sum();
+    let (writer, most) = tallies.iter().max_by_key(|(_, tally)| tally.bytes)?;
+    let bytes_share = share(most.bytes as f64, bytes);
+    let of_syncs = |tally: &Tally| share(tally.flush_ns, tally.sync_ns);
+    let waits = |(process, tally): &(&&Process, &Tally)| {
+        process != &writer
+            && of_syncs(tally) >= BOUND_SHARE_MIN
+            && share(tally.flush_ns, flush_ns) >= PART_MIN
+    };
+    let waiting = tallies.iter().filter(waits);
+    let (waiter, tally) = waiting.max_by(|(_, a), (_, b)| a.flush_ns.total_cmp(&b.flush_ns))?;
+    (bytes_share > MOST_SHARE).then(|| Bulk {
+        writer: writer.name.clone(),
+        bytes_share,
+        waiter: waiter.name.clone(),
+        flush_share: of_syncs(tally),
+    })
+}
+
+/// Returns the processes of the threads that sync, write or wait, by thread.
 fn names(trace: &Trace, observed: &Observed) -> HashMap<u32, Process> {
     let of_threads = Names::of(trace, observed.dev);
     let mut of_process: HashMap<u32, Process> = HashMap::new();
     let mut names = HashMap::new();
     for span in trace.on(observed.dev) {
-        let concerned = is_sync(span.kind) || span.kind.is_wait();
+        let acts = is_sync(span.kind) || span.kind == SpanKind::Write;
+        let concerned = acts || span.kind.is_wait();
         if !concerned || names.contains_key(&span.pid) {
             continue;
         }

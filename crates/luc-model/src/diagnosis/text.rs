@@ -130,7 +130,9 @@ fn luc(diagnosis: &Diagnosis) -> String {
 }
 
 fn processes(diagnosis: &Diagnosis, page: &mut Page) {
-    let Processes { causes, sufferers } = &diagnosis.processes;
+    let Processes {
+        causes, sufferers, ..
+    } = &diagnosis.processes;
     let causes = if diagnosis.found_cost() {
         &causes[..]
     } else {

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod blamed;
 mod cases;
 mod glimpse;
 mod help;

@@ -6,7 +6,7 @@ use crate::text::check_text;
 use crate::{SECOND, facts};
 use luc_model::diagnosis::{Diagnosis, Facts, Help, Level, Relief, VerdictKind, diagnose, render};
 use luc_model::{Observed, Quantities};
-use luc_trace::{Sight, Span, Trace, Unseen};
+use luc_trace::{Sight, Span, SpanKind, Trace, Unseen};
 
 /// Returns the trace as recorded by a tracer that cannot see these events.
 fn blind(trace: &Trace, unseen: &[Sight]) -> Trace {
@@ -163,7 +163,10 @@ fn processes_have_one_name() {
         ..Span::default().with_name(name)
     };
     let mut spans = convoys().spans;
-    for span in spans.iter_mut().filter(|span| span.kind.is_file_sync()) {
+    for span in spans
+        .iter_mut()
+        .filter(|span| span.kind != SpanKind::Commit)
+    {
         span.tgid = 40;
     }
     let threads: Vec<u32> = spans.iter().map(|span| span.pid).collect();

@@ -2,6 +2,7 @@
 
 use super::{BOUND_SHARE_MIN, Kind, Standing};
 use crate::diagnosis::evidence::{Case, Verdict, VerdictKind};
+use crate::diagnosis::{Diagnosis, words};
 
 pub(super) const KIND: Kind = Kind {
     of: VerdictKind::DataFlush,
@@ -13,7 +14,7 @@ pub(super) const KIND: Kind = Kind {
     verdict,
     advise: |diagnosis, _, advice| {
         if diagnosis.io_limit.is_none() {
-            advice.push("Write less data before each sync, or take a faster disk.".into());
+            advise(diagnosis, advice);
         }
     },
     undermined: |_| false,
@@ -43,4 +44,22 @@ fn verdict(case: &Case<'_>) -> Verdict {
             },
             [("own_sync_share", own)],
         )
+}
+
+fn advise(diagnosis: &Diagnosis, advice: &mut Vec<String>) {
+    let Some(bulk) = &diagnosis.processes.bulk else {
+        advice.push("Write less data before each sync, or take a faster disk.".into());
+        return;
+    };
+    advice.push(format!(
+        "{} writes {} of the data, while {} waits for its own to be written for {} of its sync time.",
+        bulk.writer,
+        words::share(bulk.bytes_share),
+        bulk.waiter,
+        words::share(bulk.flush_share)
+    ));
+    advice.push(format!(
+        "Give {} another disk, let it write less at a time, or take a faster disk.",
+        bulk.writer
+    ));
 }

@@ -17,7 +17,7 @@ use super::{Diagnosis, words};
 use luc_trace::Unseen;
 
 /// Syncs that spend this share of their time on data, or on the disk, are bound by it.
-const BOUND_SHARE_MIN: f64 = 0.50;
+pub(super) const BOUND_SHARE_MIN: f64 = 0.50;
 /// If no cause reaches its threshold, the largest is named if it takes at least this share.
 const LARGEST_SHARE_MIN: f64 = 0.25;
 

@@ -1,0 +1,151 @@
+//! Advice that names a process names the one that causes the delay, not the one that waits.
+
+use crate::common::{DEV, MS, commit, span};
+use crate::facts;
+use crate::text::check_text;
+use luc_model::diagnosis::{Diagnosis, VerdictKind, diagnose};
+use luc_trace::{Span, SpanKind, Task, Trace};
+
+/// Processes by their threads: the one that waits, the one that others wait for, one that syncs.
+const VICTIM: u32 = 10;
+const CULPRIT: u32 = 20;
+const BYSTANDER: u32 = 30;
+/// Rounds of 20 ms, 10 s in all.
+const ROUNDS: u32 = 500;
+
+fn of(pid: u32, kind: SpanKind, begin_ms: u64, end_ms: u64) -> Span {
+    Span {
+        tgid: pid,
+        ..span(kind, pid, begin_ms * MS, end_ms * MS)
+    }
+}
+
+/// A sync that waits for this transaction, after the one before it has been committed.
+fn sync(pid: u32, begin_ms: u64, end_ms: u64, tid: u32, done_tid: u32) -> Span {
+    Span {
+        tid,
+        done_tid,
+        ..of(pid, SpanKind::Fsync, begin_ms, end_ms)
+    }
+}
+
+/// Repeats a round, which begins at a time in ms after a transaction.
+fn rounds(round: impl Fn(u64, u32) -> Vec<Span>) -> Trace {
+    let spans = (0..ROUNDS).flat_map(|number| round(u64::from(number) * 20, 5 * number));
+    let mut trace = Trace::of(spans);
+    for (pid, name) in [
+        (VICTIM, "victim"),
+        (CULPRIT, "culprit"),
+        (BYSTANDER, "bystander"),
+    ] {
+        let task = Task {
+            name: name.into(),
+            tgid: pid,
+            cgroup: 0,
+        };
+        trace.tasks.insert(pid, task);
+    }
+    trace
+}
+
+fn judged(trace: &Trace, kind: VerdictKind) -> Diagnosis {
+    let got = diagnose(trace, DEV, &facts());
+    check_text(&got);
+    assert!(got.has(kind), "{got:?}");
+    got
+}
+
+/// The victim asks while the culprit's long commit runs, and each makes some syncs of its own.
+fn delayed(at_ms: u64, tid: u32, more_by: u32) -> Vec<Span> {
+    let ms = |ms: u64| (at_ms + ms) * MS;
+    let mut round = vec![
+        commit(tid + 1, ms(0), ms(10)),
+        sync(CULPRIT, at_ms, at_ms + 10, tid + 1, tid),
+        commit(tid + 2, ms(10), ms(11)),
+        sync(VICTIM, at_ms + 1, at_ms + 11, tid + 2, tid),
+    ];
+    for more in 0..3 {
+        let begin_ms = 12 + 2 * u64::from(more);
+        let end_ms = begin_ms + 1;
+        let (before, this) = (tid + 2 + more, tid + 3 + more);
+        round.push(commit(this, ms(begin_ms), ms(end_ms)));
+        let (begin_ms, end_ms) = (at_ms + begin_ms, at_ms + end_ms);
+        round.push(sync(more_by, begin_ms, end_ms, this, before));
+    }
+    round
+}
+
+#[test]
+fn the_process_whose_commits_others_wait_for_is_told_to_sync_less() {
+    let trace = rounds(|at_ms, tid| delayed(at_ms, tid, CULPRIT));
+    let advice = judged(&trace, VerdictKind::SyncDelays).advice.join(" ");
+    let wanted = "Give culprit its own file system, or let it sync less often.";
+    assert!(advice.contains(wanted), "{advice}");
+}
+
+/// Most syncs are of a process whose commits nobody waits for, or of the victim itself.
+#[test]
+fn a_process_that_only_syncs_often_is_not_blamed() {
+    for often in [BYSTANDER, VICTIM] {
+        let trace = rounds(|at_ms, tid| delayed(at_ms, tid, often));
+        let advice = judged(&trace, VerdictKind::SyncDelays).advice.join(" ");
+        assert!(!advice.contains("sync less"), "{advice}");
+        assert!(!advice.contains("Give "), "{advice}");
+    }
+}
+
+#[test]
+fn writers_that_a_commit_blocks_are_not_told_to_sync_less() {
+    let trace = rounds(|at_ms, tid| {
+        let mut round = vec![
+            commit(tid + 1, at_ms * MS, (at_ms + 15) * MS),
+            sync(CULPRIT, at_ms, at_ms + 15, tid + 1, tid),
+            of(VICTIM, SpanKind::Write, at_ms + 1, at_ms + 15),
+        ];
+        round.push(Span {
+            within: SpanKind::Write,
+            ..of(VICTIM, SpanKind::WaitBuffer, at_ms + 2, at_ms + 14)
+        });
+        round
+    });
+    let advice = judged(&trace, VerdictKind::WriteDelays).advice.join(" ");
+    assert!(advice.contains("Give culprit "), "{advice}");
+    assert!(!advice.contains("Give victim"), "{advice}");
+}
+
+/// The victim's small writes wait for the disk, which is busy with the culprit's.
+#[test]
+fn a_sync_beside_bulk_writes_is_not_told_to_write_less() {
+    let written = |by: u32, bytes: i64| {
+        rounds(|at_ms, tid| {
+            let flushed_ns = (at_ms + 16) * MS;
+            vec![
+                Span {
+                    amount: bytes,
+                    ..of(by, SpanKind::Write, at_ms, at_ms + 1)
+                },
+                Span {
+                    amount: 4096,
+                    ..of(VICTIM, SpanKind::Write, at_ms, at_ms + 1)
+                },
+                commit(tid + 1, flushed_ns, flushed_ns + MS),
+                Span {
+                    marks_ns: [(at_ms + 1) * MS, flushed_ns, 0],
+                    ..sync(VICTIM, at_ms + 1, at_ms + 17, tid + 1, tid)
+                },
+            ]
+        })
+    };
+    let beside = judged(&written(CULPRIT, 1 << 20), VerdictKind::DataFlush);
+    let advice = beside.advice.join(" ");
+    assert!(advice.contains("Give culprit another disk"), "{advice}");
+    assert!(!advice.contains("before each sync"), "{advice}");
+    // Where it writes the data itself, it can help itself.
+    let alone = judged(&written(VICTIM, 1 << 20), VerdictKind::DataFlush);
+    let advice = alone.advice.join(" ");
+    assert!(
+        advice.contains("Write less data before each sync"),
+        "{advice}"
+    );
+    assert_eq!(alone.processes.bulk, None);
+}
