@@ -81,29 +81,44 @@ impl IoLimit {
 
 /// A control group with limits.
 struct Limited {
-    path: String,
-    folder: String,
+    group: Group,
     io_max: String,
 }
 
 /// The control groups with limits, which on most machines are few or none.
 fn limited(system: &dyn System) -> Vec<Limited> {
+    let limited = groups(system).into_iter().filter_map(|group| {
+        // The root group has none.
+        let io_max = group.read(system, "io.max")?;
+        (!io_max.is_empty()).then_some(Limited { group, io_max })
+    });
+    limited.collect()
+}
+
+/// A control group.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// Its path in the hierarchy.
+    pub path: String,
+    pub folder: String,
+}
+
+impl Group {
+    pub fn read(&self, system: &dyn System, file: &str) -> Option<String> {
+        system.read(&format!("{}/{file}", self.folder)).ok()
+    }
+}
+
+pub(crate) fn groups(system: &dyn System) -> Vec<Group> {
     let Some(root) = process::cgroup_root(system) else {
         return Vec::new();
     };
-    let groups = process::cgroups(system).into_values();
-    let limited = groups.filter_map(|path| {
+    let groups = process::cgroups(system).into_values().map(|path| {
         let folder = Path::new(&root).join(path.trim_start_matches('/'));
         let folder = folder.display().to_string();
-        // The root group has none.
-        let io_max = system.read(&format!("{folder}/io.max")).ok()?;
-        (!io_max.is_empty()).then_some(Limited {
-            path,
-            folder,
-            io_max,
-        })
+        Group { path, folder }
     });
-    limited.collect()
+    groups.collect()
 }
 
 /// The limits of control groups on the devices under a file system.
@@ -111,11 +126,11 @@ fn limits(system: &dyn System, device: Dev, groups: &[Limited]) -> Vec<IoLimit> 
     if groups.is_empty() {
         return Vec::new();
     }
-    let devices = disks(system, &format!("/sys/dev/block/{device}"), DEPTH_MAX);
+    let devices = disks_of(system, device);
     let mut found = Vec::new();
-    for group in groups {
+    for Limited { group, io_max } in groups {
         for device in &devices {
-            let fields = fields(&group.io_max, *device).unwrap_or_default();
+            let fields = fields(io_max, *device).unwrap_or_default();
             found.extend(KEYS.into_iter().filter_map(|(key, counter)| {
                 let per_s = value(fields, key)?;
                 Some(IoLimit {
@@ -133,15 +148,20 @@ fn limits(system: &dyn System, device: Dev, groups: &[Limited]) -> Vec<IoLimit> 
 }
 
 /// The line of a device.
-fn fields(text: &str, device: Dev) -> Option<&str> {
+pub(crate) fn fields(text: &str, device: Dev) -> Option<&str> {
     let head = device.to_string();
     let mut lines = text.lines().filter_map(|line| line.split_once(' '));
     lines.find_map(|(name, fields)| (name == head).then_some(fields))
 }
 
-fn value<'a>(fields: &'a str, key: &str) -> Option<&'a str> {
+pub(crate) fn value<'a>(fields: &'a str, key: &str) -> Option<&'a str> {
     let mut pairs = fields.split(' ').filter_map(|field| field.split_once('='));
     pairs.find_map(|(name, value)| (name == key).then_some(value))
+}
+
+/// The numbers of a device's disk and of the disks below it.
+pub(crate) fn disks_of(system: &dyn System, device: Dev) -> Vec<Dev> {
+    disks(system, &format!("/sys/dev/block/{device}"), DEPTH_MAX)
 }
 
 /// The numbers of a device's disk and of the disks below it. Partitions have no limits.

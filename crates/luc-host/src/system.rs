@@ -56,6 +56,9 @@ pub trait System {
     fn load_file(&self, file: &Path) -> io::Result<()>;
     /// Loads an installed module by name, with `modprobe`; `None` if there is no `modprobe`.
     fn modprobe(&self, name: &str) -> Option<io::Result<()>>;
+    /// The table of a device of device mapper, as `dmsetup table` prints it; `None` if it cannot be
+    /// read. In a tree of files it lies beside the node.
+    fn device_table(&self, name: &str) -> Option<String>;
     /// Removes a module (`delete_module`).
     fn unload(&self, name: &str) -> io::Result<()>;
     /// The latest line of the kernel log that starts with `prefix`.
@@ -215,11 +218,7 @@ impl System for Machine {
         if !self.is_real() {
             return None;
         }
-        // Administrators' shells often lack the sbin directories.
-        let tool = ["/usr/sbin/modprobe", "/sbin/modprobe", "/usr/bin/modprobe"]
-            .into_iter()
-            .find(|tool| Path::new(tool).exists())?;
-        let output = match Command::new(tool).arg(name).output() {
+        let output = match Command::new(tool("modprobe")?).arg(name).output() {
             Ok(output) => output,
             Err(error) => return Some(Err(error)),
         };
@@ -229,6 +228,17 @@ impl System for Machine {
         let said = String::from_utf8_lossy(&output.stderr);
         let line = said.lines().last().unwrap_or("modprobe failed").trim();
         Some(Err(error_of_modprobe(line)))
+    }
+
+    fn device_table(&self, name: &str) -> Option<String> {
+        if !self.is_real() {
+            return self.read(&format!("/dev/mapper/{name}.table")).ok();
+        }
+        let output = Command::new(tool("dmsetup")?)
+            .args(["table", name])
+            .output();
+        let output = output.ok().filter(|output| output.status.success())?;
+        Some(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     fn unload(&self, name: &str) -> io::Result<()> {
@@ -269,6 +279,13 @@ pub fn plain(error: &io::Error) -> String {
         Some(end) => text[..end].to_owned(),
         None => text,
     }
+}
+
+/// An administrator's program, whose shell often lacks the sbin directories.
+fn tool(name: &str) -> Option<PathBuf> {
+    let folders = ["/usr/sbin", "/sbin", "/usr/bin"].into_iter();
+    let mut tools = folders.map(|folder| Path::new(folder).join(name));
+    tools.find(|tool| tool.exists())
 }
 
 fn refuse_unless(real: bool) -> io::Result<()> {

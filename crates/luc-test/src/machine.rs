@@ -362,6 +362,10 @@ impl<P: Program> System for Pretended<P> {
         None
     }
 
+    fn device_table(&self, name: &str) -> Option<String> {
+        self.machine.device_table(name)
+    }
+
     fn unload(&self, name: &str) -> io::Result<()> {
         self.acts.borrow_mut().push(format!("unload {name}"));
         if self.pinned {

@@ -16,14 +16,38 @@ pub enum Luc {
     Steering,
 }
 
-/// A limit on the I/O of a control group, and its use during the watch.
+/// The kind of a limit on I/O.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limiter {
+    /// `io.max` of the group.
+    Max,
+    /// `io.latency` of this other group, for which the group is delayed.
+    Latency { favoured: String },
+    /// `io.weight` of the group, which is less than another's, with io.cost.
+    Weight,
+    /// dm-delay.
+    Delay,
+}
+
+/// A limit on I/O, and its effect during the watch.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct IoLimit {
-    /// Path of the group.
-    pub cgroup: String,
-    /// As `io.max` writes it, such as `wbps=2097152`.
+    pub by: Limiter,
+    /// Path of the control group that it limits, or the node of the device that delays.
+    pub of: String,
+    /// As its file writes it, such as `wbps=2097152`.
     pub setting: String,
+    /// For `io.max` the share of it that was used, for other files of the group the share of the
+    /// time in which the group stalled, for dm-delay the delay's share of a sync's mean time.
     pub used_share: f64,
+}
+
+/// A device that delays I/O on purpose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DelayingDevice {
+    pub node: String,
+    pub delay_ns: u64,
 }
 
 /// Facts about a file system that are not in its trace; `None` if unknown.
@@ -53,6 +77,8 @@ pub struct Facts {
     pub commit_waits_for: Option<String>,
     /// Limits of control groups on the disks of the file system.
     pub io_limits: Vec<IoLimit>,
+    /// Devices of the file system that delay.
+    pub delaying_devices: Vec<DelayingDevice>,
     /// The reasons why the tracer could not see some events, one sentence each.
     pub unseen_why: Vec<String>,
     /// The reason why LUC cannot run on that machine, if known.

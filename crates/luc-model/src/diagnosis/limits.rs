@@ -1,7 +1,8 @@
-//! Limits on the I/O of control groups that syncs wait for.
+//! Limits on I/O that syncs wait for: of control groups, and of devices that delay.
 
 use super::account::Account;
-use super::facts::{Facts, IoLimit};
+use super::evidence::PART_MIN;
+use super::facts::{Facts, IoLimit, Limiter};
 use super::words;
 use crate::observed::{Observed, is_sync};
 use crate::stats::share;
@@ -10,20 +11,28 @@ use std::collections::BTreeMap;
 
 /// The kernel delays I/O before all of a limit is used, and the use is measured over the watch.
 const USED_SHARE_MIN: f64 = 0.80;
+/// A group that stalls for less of the time spends most of it otherwise.
+const STALLED_SHARE_MIN: f64 = 0.50;
 /// A group whose tasks take less of the sync time is not what syncs wait for.
 const SYNC_TIME_SHARE_MIN: f64 = 0.10;
 /// Commits that write data for this share of their time wait for whoever wrote the data.
 const DATA_SHARE_MIN: f64 = 0.30;
 
-/// Returns the limit that is used most, if syncs wait for one.
+/// Returns the limit that takes most, if syncs wait for one.
 pub(super) fn reached(
     trace: &Trace,
     observed: &Observed,
     account: &Account,
     facts: &Facts,
 ) -> Option<IoLimit> {
+    let of_groups = of_groups(trace, observed, account, facts);
+    let limits = of_groups.into_iter().chain(delays(observed, facts));
+    limits.max_by(|a, b| a.used_share.total_cmp(&b.used_share))
+}
+
+fn of_groups(trace: &Trace, observed: &Observed, account: &Account, facts: &Facts) -> Vec<IoLimit> {
     if facts.io_limits.is_empty() {
-        return None;
+        return Vec::new();
     }
     let mut time_ns: BTreeMap<String, f64> = BTreeMap::new();
     let syncs = trace
@@ -38,18 +47,44 @@ pub(super) fn reached(
     }
     let all_ns: f64 = time_ns.values().sum();
     let waits = |limit: &&IoLimit| {
-        let inside = time_ns
-            .iter()
-            .filter(|(group, _)| is_in(group, &limit.cgroup));
+        let inside = time_ns.iter().filter(|(group, _)| is_in(group, &limit.of));
         let inside_ns: f64 = inside.map(|(_, ns)| ns).sum();
         let syncs_wait = share(inside_ns, all_ns) >= SYNC_TIME_SHARE_MIN;
         let commits_wait = account.commit_data_share >= DATA_SHARE_MIN;
-        limit.used_share >= USED_SHARE_MIN && (syncs_wait || commits_wait)
+        limit.used_share >= limit.by.share_min() && (syncs_wait || commits_wait)
     };
-    let reached = facts.io_limits.iter().filter(waits);
-    reached
-        .max_by(|a, b| a.used_share.total_cmp(&b.used_share))
-        .cloned()
+    facts.io_limits.iter().filter(waits).cloned().collect()
+}
+
+/// Returns the delays that are a part of the time of a sync that is worth naming.
+fn delays(observed: &Observed, facts: &Facts) -> Vec<IoLimit> {
+    let sync_ns: f64 = observed
+        .syncs
+        .iter()
+        .map(|it| it.duration_ns() as f64)
+        .sum();
+    let mean_ns = share(sync_ns, observed.syncs.len() as f64);
+    let delays = facts.delaying_devices.iter().map(|device| IoLimit {
+        by: Limiter::Delay,
+        of: device.node.clone(),
+        setting: words::time(device.delay_ns as f64),
+        // A sync needs several requests, one after the other: this is the least part.
+        used_share: share(device.delay_ns as f64, mean_ns).min(1.0),
+    });
+    delays
+        .filter(|limit| limit.used_share >= limit.by.share_min())
+        .collect()
+}
+
+impl Limiter {
+    /// Returns the share from which on the limit matters.
+    fn share_min(&self) -> f64 {
+        match self {
+            Self::Max => USED_SHARE_MIN,
+            Self::Latency { .. } | Self::Weight => STALLED_SHARE_MIN,
+            Self::Delay => PART_MIN,
+        }
+    }
 }
 
 /// Tells whether a group is `outer` or lies below it.
@@ -60,25 +95,46 @@ fn is_in(group: &str, outer: &str) -> bool {
 
 impl IoLimit {
     pub(super) fn evidence(&self) -> String {
-        format!(
-            "Control group {} uses {} of its I/O limit, io.max {}.",
-            self.cgroup,
-            words::share(self.used_share),
-            self.setting
-        )
+        let (of, setting) = (&self.of, &self.setting);
+        let shown = words::share(self.used_share);
+        let stalls = || format!("Control group {of} stalls on I/O for {shown} of the time");
+        match &self.by {
+            Limiter::Max => {
+                format!("Control group {of} uses {shown} of its I/O limit, io.max {setting}.")
+            }
+            Limiter::Latency { favoured } => format!(
+                "{}, while {favoured} has io.latency {setting} and is served first.",
+                stalls()
+            ),
+            Limiter::Weight => format!(
+                "{}, while io.cost gives it io.weight {setting}, less than others.",
+                stalls()
+            ),
+            Limiter::Delay => format!(
+                "Device {of} delays requests by {setting} (dm-delay), at least {shown} of the mean \
+                 sync."
+            ),
+        }
     }
 
     pub(super) fn advice(&self) -> String {
-        let key = self.setting.split('=').next().unwrap_or("it");
-        let does = if key.starts_with('r') {
-            "read"
-        } else {
-            "write"
-        };
-        format!(
-            "Raise {key} in io.max of {}, or let it {does} less.",
-            self.cgroup
-        )
+        let of = &self.of;
+        match &self.by {
+            Limiter::Max => {
+                let key = self.setting.split('=').next().unwrap_or("it");
+                let does = if key.starts_with('r') {
+                    "read"
+                } else {
+                    "write"
+                };
+                format!("Raise {key} in io.max of {of}, or let it {does} less.")
+            }
+            Limiter::Latency { favoured } => {
+                format!("Raise the target in io.latency of {favoured}.")
+            }
+            Limiter::Weight => format!("Raise io.weight of {of}."),
+            Limiter::Delay => format!("Take the delay out of the table of {of} (dmsetup reload)."),
+        }
     }
 }
 
@@ -90,7 +146,8 @@ mod tests {
     fn a_limit_on_reads_is_not_about_writes() {
         let advice = |setting: &str| {
             let limit = IoLimit {
-                cgroup: "/low".into(),
+                by: Limiter::Max,
+                of: "/low".into(),
                 setting: setting.into(),
                 used_share: 1.0,
             };

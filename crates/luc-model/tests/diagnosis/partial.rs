@@ -5,7 +5,8 @@ use crate::common::{DEV, Little, MS, span};
 use crate::text::check_text;
 use crate::{SECOND, facts};
 use luc_model::diagnosis::{
-    Diagnosis, Facts, IoLimit, Level, Relief, VerdictKind, diagnose, render,
+    DelayingDevice, Diagnosis, Facts, IoLimit, Level, Limiter, Relief, VerdictKind, diagnose,
+    render,
 };
 use luc_trace::{EARLIER, Span, SpanKind, Task, Trace, UNFINISHED, UNTIMED};
 
@@ -104,7 +105,8 @@ fn data_bound() -> Trace {
 fn a_limit_that_is_reached_is_the_remedy() {
     let advice = |cgroup: &str, used_share| {
         let limit = IoLimit {
-            cgroup: cgroup.into(),
+            by: Limiter::Max,
+            of: cgroup.into(),
             setting: "wbps=2097152".into(),
             used_share,
         };
@@ -128,6 +130,77 @@ fn a_limit_that_is_reached_is_the_remedy() {
         let free = advice(cgroup, used_share);
         assert!(free.contains(faster), "{cgroup} {used_share}: {free}");
     }
+}
+
+/// As a limit of its own, a group's stalls in favour of others are the remedy; a stall that is
+/// short is not.
+#[test]
+fn stalls_in_favour_of_others_are_named() {
+    let judged = |by: &Limiter, setting: &str, used_share| {
+        let limit = IoLimit {
+            by: by.clone(),
+            of: "/low".into(),
+            setting: setting.into(),
+            used_share,
+        };
+        let facts = Facts {
+            io_limits: vec![limit],
+            ..watched()
+        };
+        let got = diagnose(&data_bound(), DEV, &facts);
+        check_text(&got);
+        assert_eq!(got.verdicts[0].kind, VerdictKind::DataFlush, "{got:?}");
+        let evidence = got.verdicts[0].evidence.last().map(|it| it.text.clone());
+        (evidence.unwrap_or_default(), got.advice.join(" "))
+    };
+    let latency = Limiter::Latency {
+        favoured: "/db".into(),
+    };
+    let stalls = "Control group /low stalls on I/O for 93% of the time, while ";
+    assert_eq!(
+        judged(&latency, "target=10000", 0.93),
+        (
+            format!("{stalls}/db has io.latency target=10000 and is served first."),
+            "Raise the target in io.latency of /db.".into()
+        )
+    );
+    assert_eq!(
+        judged(&Limiter::Weight, "10", 0.93),
+        (
+            format!("{stalls}io.cost gives it io.weight 10, less than others."),
+            "Raise io.weight of /low.".into()
+        )
+    );
+    for by in [latency, Limiter::Weight] {
+        let (_, advice) = judged(&by, "10", 0.4);
+        assert!(advice.contains("take a faster disk"), "{advice}");
+    }
+}
+
+#[test]
+fn a_device_that_delays_is_named() {
+    let judged = |delay_ns| {
+        let device = DelayingDevice {
+            node: "/dev/mapper/slow".into(),
+            delay_ns,
+        };
+        let facts = Facts {
+            delaying_devices: vec![device],
+            ..watched()
+        };
+        let got = diagnose(&data_bound(), DEV, &facts);
+        check_text(&got);
+        (render(&got), got.advice.join(" "))
+    };
+    // Each sync takes 390 ms.
+    let (text, advice) = judged(195 * MS);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let told = "Device /dev/mapper/slow delays requests by 195 ms (dm-delay), at least 50% of the";
+    assert!(words.join(" ").contains(told), "{text}");
+    assert!(!advice.contains("faster disk"), "{advice}");
+    assert!(advice.contains("the table of /dev/mapper/slow"), "{advice}");
+    let (_, advice) = judged(20 * MS);
+    assert!(advice.contains("take a faster disk"), "{advice}");
 }
 
 #[test]

@@ -12,9 +12,12 @@ use luc_base::words::counted;
 use luc_bpf::{Detail, Means, Settings, Tracer, TracerError};
 use luc_control::Dev;
 use luc_host::io_limits::{self, Measured};
+use luc_host::io_shares::{self, Delayed, Favour};
 use luc_host::journal::{self, Journal};
-use luc_host::{System, going_on, kernel, preconditions, process, rotation, sysfs, watching};
-use luc_model::diagnosis::{Facts, IoLimit, Luc};
+use luc_host::{
+    System, going_on, kernel, mapped, preconditions, process, rotation, sysfs, watching,
+};
+use luc_model::diagnosis::{DelayingDevice, Facts, IoLimit, Limiter, Luc};
 use luc_trace::{Header, Trace};
 
 use crate::WatchError;
@@ -127,6 +130,7 @@ impl Examiner {
         let mut file_systems = self.file_systems;
         let devices: Vec<Dev> = file_systems.iter().map(|(dev, _)| *dev).collect();
         let limits = io_limits::measure(system, &devices);
+        let delayed = io_shares::measure(system, &devices);
         let fast_commits = |dev: Dev| journal::fast_commits(system, dev);
         let fast_before: Vec<Option<u64>> = devices.iter().map(|dev| fast_commits(*dev)).collect();
         let mut notes = Vec::new();
@@ -164,6 +168,9 @@ impl Examiner {
             facts.io_limits = limits
                 .get(dev)
                 .map_or_else(Vec::new, |all| used(all, system));
+            let delayed = delayed.get(dev).map(Vec::as_slice).unwrap_or_default();
+            facts.io_limits.extend(stalled(delayed, system));
+            facts.delaying_devices = delaying(*dev, system);
         }
         Ok(Examined {
             events,
@@ -213,12 +220,42 @@ pub fn recorded(trace: Trace, system: &dyn System) -> Result<Examined, WatchErro
 fn used(limits: &[Measured], system: &dyn System) -> Vec<IoLimit> {
     let used = limits.iter().filter_map(|measured| {
         Some(IoLimit {
-            cgroup: measured.limit.cgroup.clone(),
+            by: Limiter::Max,
+            of: measured.limit.cgroup.clone(),
             setting: measured.limit.setting.clone(),
             used_share: measured.used_share(system)?,
         })
     });
     used.collect()
+}
+
+/// How long groups stalled in favour of others.
+fn stalled(delayed: &[Delayed], system: &dyn System) -> Vec<IoLimit> {
+    let stalled = delayed.iter().filter_map(|delayed| {
+        let (by, setting) = match &delayed.by {
+            Favour::Latency { of, setting } => {
+                let favoured = of.clone();
+                (Limiter::Latency { favoured }, setting)
+            }
+            Favour::Weight { setting } => (Limiter::Weight, setting),
+        };
+        Some(IoLimit {
+            by,
+            of: delayed.cgroup.clone(),
+            setting: setting.clone(),
+            used_share: delayed.share(system)?,
+        })
+    });
+    stalled.collect()
+}
+
+fn delaying(dev: Dev, system: &dyn System) -> Vec<DelayingDevice> {
+    let delaying = mapped::delaying(system, dev).into_iter();
+    let device = delaying.map(|device| DelayingDevice {
+        node: device.node,
+        delay_ns: u64::try_from(device.by.as_nanos()).unwrap_or(u64::MAX),
+    });
+    device.collect()
 }
 
 /// Causes of the waits of syncs that are going on, by thread.
