@@ -316,6 +316,53 @@ fn a_run_without_files_left_is_an_error() {
     assert_eq!(ops(result(&report), "c"), 5);
 }
 
+/// Files of public reports about Filebench, which crashed or hung on them.
+#[test]
+fn published_files_end_in_reports_or_in_one_line() {
+    // The tree is trusted to be there, and is not.
+    let missing = "define file name=one,path=\"~/nowhere\",reuse,readonly,trusttree
+        define process name=p { thread name=t { flowop readwholefile name=r,filename=one } }";
+    let directories = "define fileset name=set,path=/tmp,size=0,leafdirs=30,dirwidth=5
+        define process name=p { thread name=t,instances=4 { flowop makedir name=m,filesetname=set } }";
+    for (text, line) in [
+        (
+            missing,
+            "flowop r: none of the 1 files of fileset one exists; ",
+        ),
+        (
+            directories,
+            "flowop m: all 30 leaf directories of fileset set exist; ",
+        ),
+    ] {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let error = run_in(dir.path(), text, "--seconds 5", &Stop::new()).expect_err("it ends");
+        assert!(error.to_string().starts_with(line), "{error}");
+        assert!(is_empty(dir.path()));
+    }
+    // Whole files are read without an open; the default width holds any number of files.
+    let whole = file(
+        "entries=50,size=16k,prealloc",
+        "instances=1",
+        "flowop readwholefile name=r,filesetname=set",
+    );
+    let report = run(&whole, "--ops 200");
+    let reads = result(&report)
+        .flowops
+        .iter()
+        .find(|flowop| flowop.name == "r");
+    let reads = reads.expect("it reads");
+    // As in Filebench, the open that the first read needs counts as an operation.
+    assert_eq!(reads.bytes, (reads.ops - 1) * (16 << 10), "{reads:?}");
+    // One directory has room for millions of files.
+    let many = file(
+        "entries=4000000,dirgamma=0,dirwidth=4000000",
+        "instances=1",
+        "flowop createfile name=c,filesetname=set\nflowop writewholefile name=w,filesetname=set\n\
+         flowop closefile name=x",
+    );
+    assert!(ops(result(&run(&many, "--ops 60")), "c") >= 20);
+}
+
 #[test]
 fn an_interrupt_ends_waiting_threads_and_reports() {
     let text = "define fileset name=set,path=/tmp,entries=1000,dirwidth=9,size=1k,prealloc=0\n\
