@@ -123,3 +123,24 @@ impl ModuleReading {
         self.counters.get(name).copied()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_sync_that_goes_on_has_lasted_longest() {
+        let of = |syncs, oldest_begin_ns| {
+            let going_on = GoingOn {
+                syncs,
+                oldest_begin_ns,
+            };
+            let waiting = WaitingSyncs::of(&going_on, 12_000);
+            (waiting.syncs, waiting.longest_ns)
+        };
+        assert_eq!(of(2, Some(9_000)), (2, 3_000));
+        assert_eq!(of(0, None), (0, 0));
+        // It began while the clock was read.
+        assert_eq!(of(1, Some(12_001)), (1, 0));
+    }
+}

@@ -82,6 +82,19 @@ fn unseen_waits_are_no_zeros() {
     assert!(json["processes"][0]["lost_ns_per_s"].is_null());
 }
 
+/// They need no earlier reading; without a tracer they are unknown.
+#[test]
+fn syncs_that_go_on_are_those_of_the_moment() {
+    let mut now = reading(5);
+    let longest_ns = |now: &Reading| {
+        let waiting = Snapshot::between("", None, now).journals[0].waiting;
+        waiting.map(|waiting| waiting.longest_ns)
+    };
+    assert_eq!(longest_ns(&now), Some(3_000_000));
+    now.forget_traced();
+    assert_eq!(longest_ns(&now), None);
+}
+
 #[test]
 fn the_first_reading_has_no_rates() {
     let snapshot = Snapshot::between("", None, &reading(5));

@@ -13,7 +13,7 @@ use super::textfile;
 use luc_power::meter::Meter;
 use luc_trace::{Sight, Unseen};
 use luc_watch::sample::toys::reading;
-use luc_watch::sample::{JournalReading, Reading};
+use luc_watch::sample::{JournalReading, Reading, WaitingSyncs};
 
 fn page() -> String {
     render(&families(&reading(2)))
@@ -59,6 +59,35 @@ fn totals_have_names_units_and_labels() {
     ] {
         assert!(page.lines().any(|one| one == line), "{line}\n{page}");
     }
+}
+
+/// An unknown number has no series; no sync that goes on is a number, 0.
+#[test]
+fn syncs_that_go_on_have_their_age() {
+    let line =
+        |name: &str, value| format!("{name}{{device=\"vdb\",mountpoint=\"/srv/data\"}} {value}");
+    let mut reading = reading(2);
+    let lines = |reading: &Reading| -> Vec<String> {
+        let page = render(&families(reading));
+        let lines = page.lines().filter(|line| line.contains("waiting"));
+        let of_data = lines.filter(|line| line.contains("/srv/data"));
+        of_data.map(str::to_owned).collect()
+    };
+    let of = |syncs, longest_s| {
+        [
+            line("luc_syncs_waiting", syncs),
+            line("luc_sync_waiting_seconds_max", longest_s),
+        ]
+    };
+    reading.journals[0].waiting = Some(WaitingSyncs {
+        syncs: 2,
+        longest_ns: 12_500_000_000,
+    });
+    assert_eq!(lines(&reading), of("2", "12.5"));
+    reading.journals[0].waiting = Some(WaitingSyncs::default());
+    assert_eq!(lines(&reading), of("0", "0"));
+    reading.journals[0].waiting = None;
+    assert!(lines(&reading).is_empty());
 }
 
 #[test]

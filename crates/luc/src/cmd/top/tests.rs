@@ -12,7 +12,7 @@ use super::state::{Action, Event, Key, Sort, State};
 use super::{terminal, text};
 use crate::cmd::means::ByMeans;
 use luc_watch::sample::toys::sample_of;
-use luc_watch::sample::{ProcessSample, Snapshot};
+use luc_watch::sample::{ProcessSample, Snapshot, WaitingSyncs};
 
 const SIZES: [(u16, u16); 5] = [(80, 24), (120, 40), (200, 50), (40, 10), (20, 5)];
 
@@ -26,6 +26,25 @@ fn after(events: impl IntoIterator<Item = Event>) -> State {
     let begin = State::new(Duration::from_secs(1));
     let step = |state: State, event| state.step(event, Duration::ZERO).0;
     events.into_iter().fold(begin, step)
+}
+
+/// The column of the slowest sync: one that goes on, if it has lasted longer than all that ended.
+#[test]
+fn a_sync_that_goes_on_is_shown_once_it_is_the_slowest() {
+    let slowest = |longest_ns: Option<u64>| {
+        let mut snapshot = sample_of();
+        let journal = &mut snapshot.journals[0];
+        journal.waiting = longest_ns.map(|longest_ns| WaitingSyncs {
+            syncs: 1,
+            longest_ns,
+        });
+        let [_, _, _, _, _, slowest, ..] = text::journal_cells(journal);
+        slowest
+    };
+    let ended = slowest(None);
+    assert!(!ended.starts_with('>'), "{ended}");
+    assert_eq!(slowest(Some(3_000_000)), ended);
+    assert_eq!(slowest(Some(12_000_000_000)), ">12.0 s");
 }
 
 fn sample() -> Event {
