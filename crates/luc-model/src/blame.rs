@@ -83,8 +83,12 @@ impl Waiter {
     }
 
     fn sentence(&self, other: &WaitedFor) -> String {
+        let [me, name] = told_apart(
+            (&self.name, &self.cgroup),
+            (other.name.as_deref().unwrap_or_default(), &other.cgroup),
+        );
         let commits = match &other.name {
-            Some(name) => format!("commits that {name} asked for"),
+            Some(_) => format!("commits that {name} asked for"),
             None => "commits that no sync asked for".into(),
         };
         let mut parts = Vec::new();
@@ -104,13 +108,21 @@ impl Waiter {
             let delay = time(other.write_delay_ns);
             parts.push(format!("{delay} in writes, blocked by {commits}"));
         }
-        format!("{} waited {}.", self.name, parts.join(", and "))
+        format!("{me} waited {}.", parts.join(", and "))
     }
 
     /// Returns the share of its sync time that it waited for another.
     pub fn sync_share(&self, other: &WaitedFor) -> f64 {
         share(other.sync_ns(), self.sync_ns)
     }
+}
+
+/// Names two processes, with their control groups if the names are equal.
+pub(crate) fn told_apart(a: (&str, &Option<String>), b: (&str, &Option<String>)) -> [String; 2] {
+    [a, b].map(|(name, cgroup)| match cgroup {
+        Some(cgroup) if a.0 == b.0 => format!("{name} in {cgroup}"),
+        _ => name.to_owned(),
+    })
 }
 
 /// Number of a process; `None` for nobody.

@@ -4,6 +4,7 @@ use super::facts::{Facts, Luc};
 use super::gain::Gain;
 use super::kinds::KINDS;
 use super::{Diagnosis, Verdict, VerdictKind, unseen, words};
+use crate::blame::told_apart;
 use serde::Serialize;
 
 /// A smaller gain is lost in the variation from day to day.
@@ -70,16 +71,17 @@ pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
     }
     let waiters = diagnosis.waiters.as_deref().unwrap_or_default();
     if let Some((cause, sufferer)) = diagnosis.processes.neighbour(waiters) {
+        let [makes, suffers] = told_apart(
+            (&cause.name, &cause.cgroup),
+            (&sufferer.name, &sufferer.cgroup),
+        );
         advice.push(format!(
-            "{} makes {} of the syncs, while {} suffers {} of the lost time.",
-            cause.name,
+            "{makes} makes {} of the syncs, while {suffers} suffers {} of the lost time.",
             words::share(cause.syncs_share),
-            sufferer.name,
             words::share(sufferer.lost_share)
         ));
         advice.push(format!(
-            "Give {} its own file system, or let it sync less often.",
-            cause.name
+            "Give {makes} its own file system, or let it sync less often."
         ));
     }
     if let Some(limit) = &diagnosis.io_limit {

@@ -3,7 +3,7 @@
 use super::evidence::PART_MIN;
 use super::kinds::BOUND_SHARE_MIN;
 use super::unseen;
-use crate::blame::Waiter;
+use crate::blame::{Waiter, told_apart};
 use crate::observed::{Observed, Service, is_sync};
 use crate::stats::share;
 use crate::writeback::{Names, worked_for};
@@ -49,6 +49,7 @@ pub struct Sufferer {
 /// A process that writes most of the data, beside another whose syncs wait for theirs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Bulk {
+    /// With its control group if the waiter has the same name.
     pub writer: String,
     /// Its share of the bytes written.
     pub bytes_share: f64,
@@ -182,10 +183,14 @@ fn bulk(tallies: &BTreeMap<&Process, Tally>) -> Option<Bulk> {
     };
     let waiting = tallies.iter().filter(waits);
     let (waiter, tally) = waiting.max_by(|(_, a), (_, b)| a.flush_ns.total_cmp(&b.flush_ns))?;
+    let [writer, waiter] = told_apart(
+        (&writer.name, &writer.cgroup),
+        (&waiter.name, &waiter.cgroup),
+    );
     (bytes_share > MOST_SHARE).then(|| Bulk {
-        writer: writer.name.clone(),
+        writer,
         bytes_share,
-        waiter: waiter.name.clone(),
+        waiter,
         flush_share: of_syncs(tally),
     })
 }

@@ -3,6 +3,7 @@
 use crate::common::{DEV, MS, commit, span};
 use crate::facts;
 use crate::text::check_text;
+use luc_model::blame::Waiter;
 use luc_model::diagnosis::{Diagnosis, VerdictKind, diagnose};
 use luc_trace::{Span, SpanKind, Task, Trace};
 
@@ -148,4 +149,37 @@ fn a_sync_beside_bulk_writes_is_not_told_to_write_less() {
         "{advice}"
     );
     assert_eq!(alone.processes.bulk, None);
+}
+
+/// Two processes of one name are told apart by their control groups.
+#[test]
+fn processes_of_one_name_are_told_apart() {
+    let mut trace = rounds(|at_ms, tid| delayed(at_ms, tid, CULPRIT));
+    for (pid, cgroup) in [(VICTIM, 1), (CULPRIT, 2)] {
+        let task = Task {
+            name: "dd".into(),
+            tgid: pid,
+            cgroup,
+        };
+        trace.tasks.insert(pid, task);
+    }
+    trace
+        .cgroups
+        .extend([(1, "/low".into()), (2, "/high".into())]);
+    let got = judged(&trace, VerdictKind::SyncDelays);
+    let advice = got.advice.join(" ");
+    let wanted = "Give dd in /high its own file system, or let it sync less often.";
+    assert!(advice.contains(wanted), "{advice}");
+    let told: Vec<String> = got
+        .waiters
+        .iter()
+        .flatten()
+        .flat_map(Waiter::told)
+        .collect();
+    let told = told.join(" ");
+    assert!(told.contains("dd in /low waited "), "{told}");
+    assert!(
+        told.contains("commits that dd in /high asked for"),
+        "{told}"
+    );
 }
