@@ -314,3 +314,40 @@ fn mode(dev: Dev, system: &dyn System) -> Luc {
         Some(_) => Luc::Steering,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use luc_host::Machine;
+
+    use super::*;
+
+    const MOUNTS: &str = "\
+30 1 253:0 / /srv/mail rw - ext4 /dev/mapper/vg-mail rw
+31 1 254:16 / /srv/data rw - ext4 /dev/vdb rw
+";
+
+    #[test]
+    fn remedies_name_a_mapped_device_by_its_own_name() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let put = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            std::fs::write(path, text).expect("written");
+        };
+        put("proc/self/mountinfo", MOUNTS);
+        put("sys/class/block/dm-0/dm/name", "vg-mail\n");
+        let links = dir.path().join("sys/dev/block");
+        std::fs::create_dir_all(&links).expect("made");
+        for (name, number) in [("dm-0", "253:0"), ("vdb", "254:16")] {
+            put(&format!("sys/class/block/{name}/dev"), number);
+            let node = format!("../../class/block/{name}");
+            std::os::unix::fs::symlink(node, links.join(number)).expect("linked");
+        }
+        let system = Machine::new(dir.path());
+        let journals = journal::journals(&system).expect("mounts");
+        assert_eq!(journals[0].name, "dm-0");
+        let devices = facts(&journals, &system);
+        let devices: Vec<_> = devices.iter().map(|(_, it)| it.device.as_deref()).collect();
+        assert_eq!(devices, [Some("/dev/mapper/vg-mail"), Some("/dev/vdb")]);
+    }
+}
