@@ -81,16 +81,15 @@ yes "of two per commit some were made, $over buffers were left" \
 capped 0
 yes "of none per commit $over buffers were left" test "$over" -gt 5
 luc set /mnt/0 copyout_buffers_max 2048 > /dev/null || bad "set copyout_buffers_max"
-for knob in copyout=contended copyout_threshold_permille=50 copyout_clean_runs=4; do
-	luc set /mnt/0 "${knob%=*}" "${knob#*=}" > /dev/null || bad "set $knob"
-done
-
 # Observing decides, and changes nothing.
 check 0 "/mnt/0: mode observe (was steer)" luc set /mnt/0 mode observe
 held=$(counter nullb0 commits_held)
 measure observe
 is "commits held while observing" 0 $(($(counter nullb0 commits_held) - held))
 yes "commits that LUC would have held" test "$(counter nullb0 closed_forgone)" -gt 0
+yes "commits that LUC would have copied" test "$(counter nullb0 copyout_forgone)" -gt 0
+is "series while observing" 'luc_copyout_active{device="nullb0",mountpoint="/mnt/0"} 0' \
+	"$(luc exporter --once | grep '^luc_copyout_active')"
 
 check 0 "off: /mnt/0 (nullb0): of * commits, LUC held *" luc off /mnt/0
 is "hooks left" "" "$(grep " attached" /sys/fs/luc/hooks)"
