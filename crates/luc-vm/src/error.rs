@@ -89,14 +89,11 @@ pub enum LabError {
         kernel: String,
         module: String,
     },
-    /// QEMU is too old to be trusted.
+    /// QEMU is not installed, or too old to be trusted.
     #[error(
-        "QEMU {found} corrupts cmpxchg16b when it counts instructions; install 8.2 or later (on Debian 12: `apt install -t bookworm-backports qemu-system-x86`)"
+        "{fault}; install QEMU 8.2 or later: `apt install qemu-system-x86` (on Debian 12: `apt install -t bookworm-backports qemu-system-x86`)"
     )]
-    BrokenQemu {
-        /// Version.
-        found: String,
-    },
+    UnfitQemu { fault: String },
     /// The run took more host time than allowed.
     #[error(
         "the guest did not finish within {limit_s} s of host time ({progress}); console ends:\n{tail}"
@@ -155,7 +152,7 @@ impl LabError {
         matches!(
             self,
             Self::MissingTool { .. }
-                | Self::BrokenQemu { .. }
+                | Self::UnfitQemu { .. }
                 | Self::NoMirror { .. }
                 | Self::NoPackage { .. }
                 | Self::NotBuilt { .. }

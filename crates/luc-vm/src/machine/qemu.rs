@@ -101,10 +101,19 @@ impl Qemu {
     /// Looks for QEMU and refuses versions that miscount.
     ///
     /// # Errors
-    /// [`LabError::MissingTool`] or [`LabError::BrokenQemu`].
+    /// [`LabError::UnfitQemu`] or [`LabError::Tool`].
     pub fn find() -> Result<Self> {
-        let program = variable(QEMU_VARIABLE).unwrap_or_else(|| "qemu-system-x86_64".into());
-        let text = capture(Command::new(&program).arg("--version"), "qemu-system-x86")?;
+        Self::at(variable(QEMU_VARIABLE).unwrap_or_else(|| "qemu-system-x86_64".into()))
+    }
+
+    fn at(program: PathBuf) -> Result<Self> {
+        let text = capture(Command::new(&program).arg("--version"), "qemu-system-x86");
+        let text = text.map_err(|error| match error {
+            LabError::MissingTool { program, .. } => LabError::UnfitQemu {
+                fault: format!("{program} not found"),
+            },
+            error => error,
+        })?;
         let version = check_version(&text)?;
         Ok(Self { program, version })
     }
@@ -123,7 +132,8 @@ fn check_version(text: &str) -> Result<String> {
             "" => "of unknown version".to_owned(),
             version => version.to_owned(),
         };
-        return Err(LabError::BrokenQemu { found });
+        let fault = format!("QEMU {found} corrupts cmpxchg16b when it counts instructions");
+        return Err(LabError::UnfitQemu { fault });
     }
     Ok(version.to_owned())
 }
@@ -475,6 +485,17 @@ mod tests {
         assert_eq!(files, ["/a,,b", "/c"]);
     }
 
+    /// The version that an error asks for is one that is taken.
+    fn asks_for_a_version_that_is_taken(error: &LabError) {
+        let error = error.to_string();
+        let rest = error.split_once("install QEMU ").expect("a remedy").1;
+        let (version, rest) = rest.split_once(' ').expect("a version");
+        check_version(&format!("QEMU emulator version {version}.0")).expect(version);
+        // Debian 12 itself has 7.2.
+        let backports = "(on Debian 12: `apt install -t bookworm-backports qemu-system-x86`)";
+        assert!(rest.ends_with(backports), "{error}");
+    }
+
     #[test]
     fn old_qemu_is_refused_with_the_remedy() {
         assert_eq!(
@@ -486,8 +507,14 @@ mod tests {
             "QEMU emulator version 8.1.0",
             "nonsense",
         ] {
-            let error = check_version(old).unwrap_err().to_string();
-            assert!(error.contains("bookworm-backports"), "{error}");
+            asks_for_a_version_that_is_taken(&check_version(old).unwrap_err());
         }
+    }
+
+    #[test]
+    fn a_missing_qemu_has_the_same_remedy() {
+        let error = Qemu::at("/nowhere/qemu".into()).expect_err("no such program");
+        assert!(error.to_string().starts_with("/nowhere/qemu not found"));
+        asks_for_a_version_that_is_taken(&error);
     }
 }
