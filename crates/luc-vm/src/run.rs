@@ -553,3 +553,45 @@ fn save(dir: &Path, result: &RunResult) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::CellResult;
+
+    #[test]
+    fn the_files_of_a_lone_cell_lie_right_below_files() {
+        let cell = |name: &str| CellResult {
+            name: name.to_owned(),
+            error: None,
+            steps: Vec::new(),
+        };
+        let mut result = RunResult {
+            report: GuestReport {
+                kernel_release: String::new(),
+                clocksource: String::new(),
+                ready_ns: 0,
+                error: None,
+                cells: vec![cell("run")],
+                files_dropped: Vec::new(),
+            },
+            files: vec![("run/a/b".to_owned(), b"kept".to_vec())],
+            kernel_log: String::new(),
+            console: String::new(),
+            lines: Vec::new(),
+            log_problems: Vec::new(),
+            kernel_version: String::new(),
+            qemu_version: String::new(),
+            host_time: Duration::ZERO,
+            boot_host_time: Duration::ZERO,
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let kept = |path: &str| std::fs::read(dir.path().join(path)).ok();
+        save(dir.path(), &result).unwrap();
+        assert_eq!(kept("files/a/b").as_deref(), Some(&b"kept"[..]));
+        result.report.cells.push(cell("other"));
+        save(dir.path(), &result).unwrap();
+        assert_eq!(kept("files/run/a/b").as_deref(), Some(&b"kept"[..]));
+        assert_eq!(kept("files/a/b"), None, "an earlier run's");
+    }
+}
