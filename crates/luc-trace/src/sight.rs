@@ -92,7 +92,13 @@ impl Sight {
 
     /// Joins the descriptions of some sights, for people.
     pub fn texts(unseen: &Unseen) -> String {
-        let texts: Vec<_> = unseen.iter().map(|sight| sight.text()).collect();
+        let mut waits = Self::ALL.into_iter().filter(|sight| sight.is_wait());
+        let sees_no_wait = waits.all(|wait| unseen.contains(&wait));
+        let named = unseen.iter().filter(|it| !(sees_no_wait && it.is_wait()));
+        let texts = named.map(|sight| sight.text());
+        let texts: Vec<_> = texts
+            .chain(sees_no_wait.then_some("waits inside operations"))
+            .collect();
         texts.join(", ")
     }
 
@@ -106,6 +112,21 @@ impl Sight {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_waits_have_one_name() {
+        let mut unseen: Unseen = Sight::ALL.into_iter().collect();
+        assert_eq!(
+            Sight::texts(&unseen),
+            "opens, writes, closes, the data flush of syncs, sync and syncfs, waits inside operations"
+        );
+        unseen.retain(|sight| sight.is_wait());
+        unseen.remove(&Sight::WaitBuffer);
+        assert_eq!(
+            Sight::texts(&unseen),
+            "waits for a locked transaction, waits for journal space"
+        );
+    }
 
     #[test]
     fn words_come_back() {
