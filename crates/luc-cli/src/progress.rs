@@ -102,7 +102,7 @@ impl Bar {
         self.parts(done, total);
         self.say(text);
         if let Some(plain) = &self.plain
-            && plain.is_due()
+            && plain.is_due(Instant::now())
         {
             let left = left_of(self.bar.elapsed(), done as u64, Some(total as u64));
             let left = left.map(|left| format!(", {:#} left", HumanDuration(left)));
@@ -119,12 +119,12 @@ impl Bar {
 
 impl Plain {
     /// Tells whether the next line is due, and if so takes it for written.
-    fn is_due(&self) -> bool {
+    fn is_due(&self, now: Instant) -> bool {
         // A panic of another thread leaves a time as good as any.
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = last.elapsed() >= PLAIN;
+        let is_due = now.duration_since(*last) >= PLAIN;
         if is_due {
-            *last = Instant::now();
+            *last = now;
         }
         is_due
     }
@@ -167,6 +167,16 @@ mod tests {
         // Unknown before something is done, and without a total.
         assert_eq!(left_of(minute, 0, Some(4)), None);
         assert_eq!(left_of(minute, 1, None), None);
+    }
+
+    #[test]
+    fn a_file_gets_a_line_every_now_and_then() {
+        let begin = Instant::now();
+        let plain = Plain(Mutex::new(begin));
+        assert!(!plain.is_due(begin + PLAIN / 2));
+        assert!(plain.is_due(begin + PLAIN));
+        assert!(!plain.is_due(begin + PLAIN * 3 / 2));
+        assert!(plain.is_due(begin + PLAIN * 2));
     }
 
     #[test]
