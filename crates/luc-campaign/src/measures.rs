@@ -1,6 +1,6 @@
 //! Measures: numbers of an arm for tables and plots. Each measure is a row of [`ALL`].
 
-use luc_power::machine::{Energy, Machine, MachineError};
+use luc_power::machine::{Energy, MachineError, PowerModel};
 use luc_report::show::number;
 use luc_workload::{FsyncCostResult, Outcome};
 use serde_json::Value;
@@ -314,7 +314,7 @@ const MODELLED: [(&str, Modelled); 4] = [
 ];
 
 /// Splits such a measure: how to compute it, and the machine; `None` if it is none.
-fn modelled(name: &str) -> Option<(Modelled, Result<Machine, MachineError>)> {
+fn modelled(name: &str) -> Option<(Modelled, Result<PowerModel, MachineError>)> {
     let (measure, machine) = name.split_once(':')?;
     let (_, of) = MODELLED.iter().find(|(known, _)| *known == measure)?;
     Some((*of, machine.parse()))

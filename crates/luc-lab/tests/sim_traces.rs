@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use common::{luc, luc_lab};
 use luc_control::Params;
 use luc_model::{Observed, fsync_model, write_model};
-use luc_sim::processors::Machine;
+use luc_sim::processors::ProcessorModel;
 use luc_sim::{Setup, recorder};
 use luc_test::command::{assert_begins, assert_holds, outputs};
 use luc_trace::{Event, Record, Span, SpanKind, Trace};
@@ -145,7 +145,7 @@ fn a_summary_counts_what_the_report_counts() {
 fn trace(
     words: &str,
     disk: &str,
-    machine: Machine,
+    machine: ProcessorModel,
     luc: Option<Params>,
 ) -> (luc_workload::BenchReport, Trace) {
     let setup = Setup {
@@ -163,7 +163,7 @@ fn trace(
 fn writes_that_are_delayed_are_those_of_the_report() {
     for luc in [None, Some(Params::default())] {
         let words = "write-delay --writers 48 --seconds 1 --warmup-s 0";
-        let (report, trace) = trace(words, "4ms:1", Machine::new(1, 1000.0), luc);
+        let (report, trace) = trace(words, "4ms:1", ProcessorModel::new(1, 1000.0), luc);
         let Outcome::WriteDelay(found) = report.outcome else {
             panic!("{report:?}");
         };
@@ -203,25 +203,25 @@ fn the_model_groups_syncs_as_the_simulator_does() {
         (
             "create-fsync --threads 16 --seconds 2",
             "4ms:1",
-            Machine::new(1, 1000.0),
+            ProcessorModel::new(1, 1000.0),
             1.0,
         ),
         (
             "create-fsync --threads 64 --seconds 1",
             "nvme",
-            Machine::new(2, 500.0),
+            ProcessorModel::new(2, 500.0),
             0.97,
         ),
         (
             "metarates --procs 4 --files 64",
             "hdd-7200",
-            Machine::new(4, 3000.0),
+            ProcessorModel::new(4, 3000.0),
             0.98,
         ),
         (
             "burst --threads 8 --bursts 20 --warmup-bursts 0",
             "hdd-7200",
-            Machine::new(2, 500.0),
+            ProcessorModel::new(2, 500.0),
             0.9,
         ),
         // While a commit locks its transaction, other tasks' creates join it; their fsyncs come
@@ -229,7 +229,7 @@ fn the_model_groups_syncs_as_the_simulator_does() {
         (
             "create-fsync --threads 16 --seconds 1",
             "100us:64",
-            Machine::new(4, 1000.0),
+            ProcessorModel::new(4, 1000.0),
             0.6,
         ),
     ] {
@@ -267,8 +267,8 @@ fn the_model_finds_writers_beside_commits() {
     let own_dirs = "create-fsync --threads 32 --bytes 262144 --own-dirs --seconds 3 --warmup-s 0";
     let bursts = "write-burst --threads 16 --spread-us 5000 --bursts 20";
     for (words, disk, machine) in [
-        (own_dirs, "4ms:64", Machine::new(4, 125.0)),
-        (bursts, "hdd-7200", Machine::new(1, 1000.0)),
+        (own_dirs, "4ms:64", ProcessorModel::new(4, 125.0)),
+        (bursts, "hdd-7200", ProcessorModel::new(1, 1000.0)),
     ] {
         let (_, trace) = trace(words, disk, machine, None);
         let observed = Observed::of(&trace, recorder::DEV);

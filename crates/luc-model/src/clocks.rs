@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use luc_control::Dev;
-use luc_power::machine::Machine;
+use luc_power::machine::PowerModel;
 use luc_sim::replayed::Calibration;
 pub use luc_sim::replayed::Gaps;
 use luc_trace::{Span, Trace};
@@ -29,7 +29,7 @@ const SYNCS_MIN: f64 = 10.0;
 /// A clock compared with the recorded one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum ClockComparison {
     Recorded,
     /// Both ratios are within the tolerance, each with its whole interval.
     Within,
@@ -49,7 +49,7 @@ pub struct AtClock {
     /// Energy of the whole machine; `None` without a sync, without a machine that has this clock,
     /// or if [`Clocks::energy_unknown`] says why.
     pub joules_per_sync: Option<f64>,
-    pub verdict: Verdict,
+    pub verdict: ClockComparison,
 }
 
 /// A rule and an end of the range, at all clocks.
@@ -98,7 +98,7 @@ pub struct FileSystem {
 pub fn at_lower_clocks(
     trace: &Trace,
     tolerance: f64,
-    machine: Option<&Machine>,
+    machine: Option<&PowerModel>,
 ) -> Vec<FileSystem> {
     let devs: BTreeSet<Dev> = trace.spans.iter().map(|span| span.dev).collect();
     let of = |dev: Dev| {
@@ -134,7 +134,7 @@ impl Clocks {
     fn of(
         calibration: &Calibration,
         tolerance: f64,
-        machine: Option<&Machine>,
+        machine: Option<&PowerModel>,
     ) -> Result<Self, String> {
         let measured = Rates::measured(calibration);
         let gaps_share = calibration.gaps_share();
@@ -180,7 +180,10 @@ impl Clocks {
 }
 
 /// Returns a machine that has the recorded speed at its highest clock.
-fn with_speed_of(machine: &Machine, calibration: &Calibration) -> Result<Machine, &'static str> {
+fn with_speed_of(
+    machine: &PowerModel,
+    calibration: &Calibration,
+) -> Result<PowerModel, &'static str> {
     if calibration.cpus().is_none() {
         return Err("the recording does not tell how many processors its machine has");
     }
@@ -188,7 +191,7 @@ fn with_speed_of(machine: &Machine, calibration: &Calibration) -> Result<Machine
     let mips =
         mips.ok_or("no open, write or close of the recording tells the processors' speed")?;
     let top = machine.points.last().ok_or("the machine has no clock")?;
-    Ok(Machine {
+    Ok(PowerModel {
         instructions_per_cycle: mips / top.mhz,
         ..machine.clone()
     })
@@ -199,7 +202,7 @@ struct Runs<'a> {
     calibration: &'a Calibration,
     rule: Rule,
     gaps: Gaps,
-    machine: Option<&'a Machine>,
+    machine: Option<&'a PowerModel>,
 }
 
 impl Runs<'_> {
@@ -248,7 +251,7 @@ impl Runs<'_> {
                     rate_ratio: exact,
                     p99_ratio: Some(exact),
                     joules_per_sync: joules,
-                    verdict: Verdict::Recorded,
+                    verdict: ClockComparison::Recorded,
                 };
             }
             let (spans, joules_per_sync) = self.run(clock_share);
@@ -266,7 +269,7 @@ impl Runs<'_> {
             }
         });
         let lower = clocks[1..].iter();
-        let within = lower.take_while(|at| at.verdict == Verdict::Within);
+        let within = lower.take_while(|at| at.verdict == ClockComparison::Within);
         let rates = Rates::of(&spans, (0, length_ns));
         let off = |of: fn(&Rates) -> f64| share((of(&rates) - of(measured)).abs(), of(measured));
         let own = off(|it| it.operations_per_s).max(off(|it| it.syncs_per_s));
@@ -322,19 +325,19 @@ fn slice((from_ns, to_ns): (u64, u64), at: u64) -> (u64, u64) {
     (begin_ns, begin_ns + length_ns - 1)
 }
 
-fn verdict(rate: &Estimate, p99: Option<&Estimate>, tolerance: f64) -> Verdict {
+fn verdict(rate: &Estimate, p99: Option<&Estimate>, tolerance: f64) -> ClockComparison {
     let (least, most) = (1.0 - tolerance, 1.0 + tolerance);
     let low = |it: &Estimate, bound: f64| it.low.is_some_and(|low| low >= bound);
     let high = |it: &Estimate, bound: f64| it.high.is_some_and(|high| high <= bound);
     let Some(p99) = p99 else {
-        return Verdict::Slower;
+        return ClockComparison::Slower;
     };
     if low(rate, least) && high(p99, most) {
-        Verdict::Within
+        ClockComparison::Within
     } else if rate.high.is_some_and(|high| high < least) || p99.low.is_some_and(|low| low > most) {
-        Verdict::Slower
+        ClockComparison::Slower
     } else {
-        Verdict::Undecided
+        ClockComparison::Undecided
     }
 }
 
@@ -351,13 +354,13 @@ mod tests {
         };
         let same = estimate(0.995, 1.005);
         for (rate, p99, found) in [
-            (same, Some(same), Verdict::Within),
-            (same, Some(estimate(0.5, 0.6)), Verdict::Within),
-            (estimate(0.98, 1.0), Some(same), Verdict::Undecided),
-            (estimate(0.97, 0.98), Some(same), Verdict::Slower),
-            (same, Some(estimate(1.02, 1.03)), Verdict::Slower),
-            (Estimate::default(), Some(same), Verdict::Undecided),
-            (estimate(0.0, 0.0), None, Verdict::Slower),
+            (same, Some(same), ClockComparison::Within),
+            (same, Some(estimate(0.5, 0.6)), ClockComparison::Within),
+            (estimate(0.98, 1.0), Some(same), ClockComparison::Undecided),
+            (estimate(0.97, 0.98), Some(same), ClockComparison::Slower),
+            (same, Some(estimate(1.02, 1.03)), ClockComparison::Slower),
+            (Estimate::default(), Some(same), ClockComparison::Undecided),
+            (estimate(0.0, 0.0), None, ClockComparison::Slower),
         ] {
             assert_eq!(
                 verdict(&rate, p99.as_ref(), 0.01),

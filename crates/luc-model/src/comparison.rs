@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::algorithms::{Accuracy, CreationRate, FsyncModel, WriteModel, fsync_model, write_model};
 use crate::diagnosis::doubts;
 use crate::foretold::{Foretold, Prediction, Rates, Rule};
-use crate::observed::{Observed, Table};
+use crate::observed::{Observed, ObservedTable};
 use crate::stats;
 
 /// The default for the fixed delay of one of the rules, microseconds.
@@ -153,7 +153,7 @@ impl FileSystem {
             Ok(rules) => (Some(rules), None),
             Err(why) => (None, Some(why)),
         };
-        let writes_seen = !Table::unknown(&trace.unseen).contains(&"writes_delayed");
+        let writes_seen = !ObservedTable::unknown(&trace.unseen).contains(&"writes_delayed");
         let table = observed.table();
         Self {
             device: dev.to_string(),

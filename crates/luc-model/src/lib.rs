@@ -59,5 +59,5 @@ pub use algorithms::{CreationRate, FsyncModel, SetSummary, WriteModel, fsync_mod
 pub use causes::{Cause, CauseError, Causes, Quantities, Throughput, rank};
 pub use diagnosis::{Diagnosis, Facts, diagnose};
 pub use foretold::{Foretold, Rule};
-pub use observed::{Observed, Table};
+pub use observed::{Observed, ObservedTable};
 pub use totals::Totals;

@@ -41,7 +41,7 @@ pub struct IdleState {
 /// A machine's parameters.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Machine {
+pub struct PowerModel {
     pub title: String,
     pub cores: u32,
     /// In ascending order of clocks.
@@ -94,13 +94,13 @@ pub enum MachineError {
 }
 
 /// The table of machines by name.
-pub static MACHINES: LazyLock<BTreeMap<String, Machine>> = LazyLock::new(|| {
+pub static MACHINES: LazyLock<BTreeMap<String, PowerModel>> = LazyLock::new(|| {
     // The table is part of the program, and a test parses it.
     toml::from_str(include_str!("../machines.toml")).unwrap_or_default()
 });
 
 /// Parameters that can be changed where a machine is named, with their least values.
-type Change = fn(&mut Machine) -> &mut f64;
+type Change = fn(&mut PowerModel) -> &mut f64;
 const CHANGES: [(&str, f64, Change); 8] = [
     ("ipc", 0.01, |machine| &mut machine.instructions_per_cycle),
     ("idle_w", 0.0, |machine| &mut machine.rest_w),
@@ -112,7 +112,7 @@ const CHANGES: [(&str, f64, Change); 8] = [
     ("disk_busy_w", 0.0, |machine| &mut machine.disk_busy_w),
 ];
 
-impl FromStr for Machine {
+impl FromStr for PowerModel {
     type Err = MachineError;
 
     /// Parses a name of the table with changes: `r710`, `r710:ipc=0.5:idle_w=50`. `idle_w` is the
@@ -134,7 +134,7 @@ impl FromStr for Machine {
     }
 }
 
-impl Machine {
+impl PowerModel {
     fn change(&mut self, machine: &str, change: &str) -> Result<(), MachineError> {
         let (knob, value) = change.split_once('=').unwrap_or((change, ""));
         let known = CHANGES.iter().find(|(name, ..)| *name == knob);
@@ -268,12 +268,12 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn machine(text: &str) -> Machine {
+    fn machine(text: &str) -> PowerModel {
         text.parse().unwrap()
     }
 
     /// All cores at this share of busy time and speed, in periods of this length; one disk.
-    fn load(machine: &Machine, mips: f64, busy: f64, idle_us: u64, disk_busy: f64) -> Activity {
+    fn load(machine: &PowerModel, mips: f64, busy: f64, idle_us: u64, disk_busy: f64) -> Activity {
         let busy_ns = (busy * S as f64) as u64;
         let kips = (mips * 1e3) as u64;
         let idle = IdlePeriods {
@@ -297,13 +297,13 @@ mod tests {
         }
     }
 
-    fn watts(machine: &Machine, activity: &Activity) -> f64 {
+    fn watts(machine: &PowerModel, activity: &Activity) -> f64 {
         machine.energy(activity).total_j()
     }
 
     #[test]
     fn every_machine_of_the_table_is_sound() {
-        let table: BTreeMap<String, Machine> =
+        let table: BTreeMap<String, PowerModel> =
             toml::from_str(include_str!("../machines.toml")).unwrap();
         assert_eq!(table.len(), MACHINES.len());
         for (name, machine) in &table {
@@ -412,7 +412,7 @@ mod tests {
                 "'idle_w=1' is not idle_w=NUMBER, of at least",
             ),
         ] {
-            let error = text.parse::<Machine>().unwrap_err().to_string();
+            let error = text.parse::<PowerModel>().unwrap_err().to_string();
             assert!(
                 error.contains(why) && !error.contains('\n'),
                 "{text}: {error}"

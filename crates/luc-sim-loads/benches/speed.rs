@@ -3,7 +3,7 @@
 
 use luc_control::Params;
 use luc_sim::Setup;
-use luc_sim::processors::Machine;
+use luc_sim::processors::ProcessorModel;
 use luc_sim_loads::{Load, load, run};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -28,7 +28,10 @@ fn main() {
         for luc in [false, true] {
             let setup = Setup {
                 luc: luc.then(Params::default),
-                ..Setup::stock(Machine::new(cpus, 1000.0), disk.parse().expect("a disk"))
+                ..Setup::stock(
+                    ProcessorModel::new(cpus, 1000.0),
+                    disk.parse().expect("a disk"),
+                )
             };
             let (fsyncs, per_s) = best(&bench, &setup);
             let arm = if luc { "luc" } else { "stock" };

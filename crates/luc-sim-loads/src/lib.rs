@@ -191,12 +191,12 @@ mod tests {
     use luc_workload::Outcome;
 
     use super::*;
-    use luc_sim::processors::Machine;
+    use luc_sim::processors::ProcessorModel;
 
     pub fn setup(disk: &str, cpus: u16, mips: f64, luc: bool) -> Setup {
         Setup {
             luc: luc.then(Params::default),
-            ..Setup::stock(Machine::new(cpus, mips), disk.parse().unwrap())
+            ..Setup::stock(ProcessorModel::new(cpus, mips), disk.parse().unwrap())
         }
     }
 

@@ -1,7 +1,7 @@
 //! Compares journals with each other and with bounds, and runs them with almost no space.
 
 use luc_sim::journal::kind::{Choice, KINDS};
-use luc_sim::processors::Machine;
+use luc_sim::processors::ProcessorModel;
 use luc_sim::{Setup, SimError};
 use luc_sim_loads::{load, run};
 use luc_workload::{BenchReport, CreateFsyncResult, Outcome, WriteDelayResult};
@@ -10,7 +10,10 @@ use proptest::prelude::*;
 fn setup(journal: &str, mib: Option<u32>, disk: &str) -> Setup {
     Setup {
         journal: Choice::new(journal, mib).expect("a journal"),
-        ..Setup::stock(Machine::new(1, 1000.0), disk.parse().expect("a disk"))
+        ..Setup::stock(
+            ProcessorModel::new(1, 1000.0),
+            disk.parse().expect("a disk"),
+        )
     }
 }
 
@@ -185,7 +188,7 @@ proptest! {
         let unique_dirs = if unique { "--unique-dirs" } else { "" };
         let text = format!("metarates --procs {procs} --files {files} {unique_dirs}");
         let one = Setup {
-            machine: Machine::new(cpus, 1000.0),
+            machine: ProcessorModel::new(cpus, 1000.0),
             luc: (luc && kind.takes_luc).then(luc_control::Params::default),
             seed,
             ..setup(kind.name, Some(4), disk)

@@ -3,7 +3,7 @@
 
 use luc_sim::disk::DiskKind;
 use luc_sim::journal::kind::Choice;
-use luc_sim::processors::Machine;
+use luc_sim::processors::ProcessorModel;
 use luc_sim::{Setup, knobs};
 use luc_sim_loads::{load, run};
 use luc_workload::{CreateFsyncResult, Outcome};
@@ -26,7 +26,7 @@ fn create_fsync(disk: &str, policy: &str, options: &str) -> Vec<CreateFsyncResul
             journal: Choice::on("jbd2", None, disk.size_mib).expect("a journal"),
             luc,
             seed,
-            ..Setup::stock(Machine::new(1, 1000.0), disk.clone())
+            ..Setup::stock(ProcessorModel::new(1, 1000.0), disk.clone())
         };
         match run(&load, &setup).expect("a report").outcome {
             Outcome::CreateFsync(found) => found,

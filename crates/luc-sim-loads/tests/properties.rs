@@ -9,7 +9,7 @@ use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
 use luc_sim::journal::Tid;
 use luc_sim::journal::kind::{Choice, KINDS};
-use luc_sim::processors::{Machine, SpeedChange, TaskId};
+use luc_sim::processors::{ProcessorModel, SpeedChange, TaskId};
 use luc_sim::program::{Op, Program, Went};
 use luc_sim::{Node, Setup};
 use luc_sim_loads::workloads::plan;
@@ -32,7 +32,7 @@ fn load(text: &str) -> Load {
     luc_sim_loads::load(text.split_whitespace()).expect("a benchmark")
 }
 
-fn setup(disk: &str, machine: Machine, luc: bool, seed: u64) -> Setup {
+fn setup(disk: &str, machine: ProcessorModel, luc: bool, seed: u64) -> Setup {
     Setup {
         luc: luc.then(Params::default),
         seed,
@@ -138,7 +138,7 @@ proptest! {
         mib in prop::sample::select(vec![4, 256]),
         seed in any::<u64>(),
     ) {
-        let machine = Machine::new(cpus, 125.0 * 2.0_f64.powi(exponent));
+        let machine = ProcessorModel::new(cpus, 125.0 * 2.0_f64.powi(exponent));
         let kind = &KINDS[kind];
         let one = Setup {
             journal: Choice { kind, mib },
@@ -174,7 +174,7 @@ proptest! {
         luc in any::<bool>(),
     ) {
         let text = format!("create-fsync --threads {threads} --seconds 0.5 --warmup-s 0.25");
-        let machine = Machine::new(cpus, 125.0 * 2.0_f64.powi(exponent));
+        let machine = ProcessorModel::new(cpus, 125.0 * 2.0_f64.powi(exponent));
         let one = setup(&format!("{disk_us}us:{depth}"), machine, luc, 1);
         let found = run(&load(&text), &one).expect("a run");
         prop_assert_eq!(&found, &run(&load(&text), &one).expect("a run"));
@@ -200,7 +200,7 @@ proptest! {
             let text = format!("create-fsync --threads {threads} {length}");
             let mips = 125.0 * 2.0_f64.powi(exponent) / seconds;
             // The journal's thread has its own processor.
-            let machine = Machine::new(threads + 1, mips);
+            let machine = ProcessorModel::new(threads + 1, mips);
             let disk = format!("{}us:{depth}", disk_us * u64::from(scale));
             let mut plan = plan(&load(&text), &Costs::default(), &DiskKind::default()).expect("a plan");
             plan.begin_spread_ns = plan.begin_spread_ns / 2 * u64::from(scale);
@@ -221,9 +221,9 @@ proptest! {
 #[test]
 fn a_speed_change_counts_from_its_moment() {
     let rate = |mips: f64, changes: Vec<SpeedChange>| {
-        let machine = Machine {
+        let machine = ProcessorModel {
             changes,
-            ..Machine::new(1, mips)
+            ..ProcessorModel::new(1, mips)
         };
         let load = load("create-fsync --threads 1 --seconds 2 --warmup-s 1");
         rate_per_s(&run(&load, &setup("0ns:1", machine, false, 1)).expect("a run"))
@@ -248,9 +248,9 @@ fn a_speed_change_counts_from_its_moment() {
 #[test]
 fn unequal_processors_stand_between_equal_ones() {
     let rate = |mips: [f64; 2]| {
-        let machine = Machine {
+        let machine = ProcessorModel {
             mips: mips.to_vec(),
-            ..Machine::new(2, 1000.0)
+            ..ProcessorModel::new(2, 1000.0)
         };
         let load = load("create-fsync --threads 8 --seconds 0.5 --warmup-s 0.25");
         rate_per_s(&run(&load, &setup("10us:1", machine, true, 1)).expect("a run"))

@@ -8,14 +8,14 @@ use luc_trace::{Entry, Event, Record, Span, SpanKind, Trace, Writer, encode};
 use proptest::prelude::*;
 
 use luc_sim::Setup;
-use luc_sim::processors::Machine;
+use luc_sim::processors::ProcessorModel;
 use luc_sim::recorder::{DEV, Recording};
 use luc_sim_loads::{load, record, run};
 
 fn setup(disk: &str, cpus: u16, mips: f64, luc: Option<Params>) -> Setup {
     Setup {
         luc,
-        ..Setup::stock(Machine::new(cpus, mips), disk.parse().unwrap())
+        ..Setup::stock(ProcessorModel::new(cpus, mips), disk.parse().unwrap())
     }
 }
 

@@ -3,7 +3,7 @@
 
 use luc_control::Params;
 use luc_sim::Setup;
-use luc_sim::processors::Machine;
+use luc_sim::processors::ProcessorModel;
 use luc_sim::recorder::DEV;
 use luc_sim::replayed::{Calibration, Gaps, Unreplayable};
 use luc_sim_loads::{load, record};
@@ -27,7 +27,7 @@ impl Case {
     }
 
     fn recorded(&self, luc: bool) -> Trace {
-        let machine = Machine::new(self.cpus, self.mips);
+        let machine = ProcessorModel::new(self.cpus, self.mips);
         let setup = Setup {
             luc: luc.then(Params::default),
             ..Setup::stock(machine, self.disk.parse().unwrap())

@@ -7,7 +7,7 @@
 use luc_power::machine;
 
 use crate::processors::governor::{self, Scaling};
-use crate::processors::{Machine, SpeedChange};
+use crate::processors::{ProcessorModel, SpeedChange};
 use crate::units::time_ns;
 
 /// The slowest and the fastest speed, MIPS: the host can simulate a second of either in acceptable
@@ -19,7 +19,11 @@ const CPUS_MAX: usize = 1024;
 ///
 /// # Errors
 /// One line: which speed or time is invalid, or how many speeds there are for how many processors.
-pub fn machine(cpus: Option<u16>, mips: &str, changes: &[String]) -> Result<Machine, String> {
+pub fn machine(
+    cpus: Option<u16>,
+    mips: &str,
+    changes: &[String],
+) -> Result<ProcessorModel, String> {
     let listed = list(mips)?;
     let cpus = cpus.map_or(listed.len(), usize::from);
     let mips = spread(mips, listed, cpus)?;
@@ -28,10 +32,10 @@ pub fn machine(cpus: Option<u16>, mips: &str, changes: &[String]) -> Result<Mach
         .map(|text| change(text, cpus))
         .collect::<Result<_, _>>()?;
     changes.sort_by_key(|change| change.at_ns);
-    Ok(Machine {
+    Ok(ProcessorModel {
         mips,
         changes,
-        ..Machine::new(0, 0.0)
+        ..ProcessorModel::new(0, 0.0)
     })
 }
 
@@ -62,7 +66,7 @@ pub fn list(text: &str) -> Result<Vec<f64>, String> {
 pub fn scaling(governor: &str, clocks: &str, is_per_processor: bool) -> Result<Scaling, String> {
     let governor = governor::named(governor).map_err(|error| error.to_string())?;
     let mut clocks_mips = if clocks.starts_with(|first: char| first.is_ascii_alphabetic()) {
-        let machine: Result<machine::Machine, _> = clocks.parse();
+        let machine: Result<machine::PowerModel, _> = clocks.parse();
         machine.map_err(|error| error.to_string())?.clocks_mips()
     } else {
         list(clocks).map_err(|why| format!("clocks: {why}"))?

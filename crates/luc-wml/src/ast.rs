@@ -68,13 +68,13 @@ pub struct Row {
 }
 
 /// A table with its position.
-pub type Table = Spanned<Vec<Row>>;
+pub type RandTable = Spanned<Vec<Row>>;
 
 /// `randvar(...)`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Randvar {
     pub attributes: Vec<Attribute>,
-    pub table: Option<Table>,
+    pub table: Option<RandTable>,
 }
 
 /// The right side of a `set`.

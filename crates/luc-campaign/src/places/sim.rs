@@ -11,7 +11,7 @@ use luc_sim::journal::kind::Choice;
 use luc_sim::kernel::{self, KERNELS};
 use luc_sim::mount::Mount;
 use luc_sim::processors::governor;
-use luc_sim::processors::{MEMORY_PAGE_NS_MAX, Machine, PAST_US_MAX};
+use luc_sim::processors::{MEMORY_PAGE_NS_MAX, PAST_US_MAX, ProcessorModel};
 use luc_sim::speeds;
 use luc_trace::Trace;
 use luc_vm::disk::SIZE_MIB_DEFAULT;
@@ -372,7 +372,7 @@ fn setup(cell: &Cell, named: &NamedArm) -> std::result::Result<luc_sim::Setup, S
         (governor, clocks) => Some(speeds::scaling(governor, clocks, false)?),
     };
     Ok(luc_sim::Setup {
-        machine: Machine {
+        machine: ProcessorModel {
             past_ns: past_ns(text(cell, "past_us"))?,
             memory_page_ns: text(cell, "memory_page_ns").parse().unwrap_or(0),
             scaling,

@@ -16,7 +16,7 @@
 //! processor, only a run without the suspect shows it ([`crate::foretold`], or `luc off`). With few
 //! rows strong correlations occur by chance; [`Causes::chance_strength`] says how strong.
 
-use crate::observed::{Observed, Table};
+use crate::observed::{Observed, ObservedTable};
 use crate::stats::{correlation, ranks, standardised};
 use luc_trace::{CREATED, Sight, Span, SpanKind, Trace};
 use serde::Serialize;
@@ -82,7 +82,7 @@ pub struct Quantities {
 }
 
 impl Quantities {
-    /// Takes the quantities of [`Table`], with a throughput that the workload measured.
+    /// Takes the quantities of [`ObservedTable`], with a throughput that the workload measured.
     pub fn of(observed: &Observed, throughput_per_s: f64) -> Self {
         let table = observed.table();
         // The empty sum of floats is -0.
@@ -104,7 +104,7 @@ impl Quantities {
             ("threads_blocked", table.threads_blocked as f64),
             ("other_buffer_waits_ns_per_s", other_buffer_ns / seconds),
         ];
-        let mut unknown = Table::unknown(&observed.unseen);
+        let mut unknown = ObservedTable::unknown(&observed.unseen);
         if unknown.contains(&"write") {
             unknown.push("write_mean_ns");
         }

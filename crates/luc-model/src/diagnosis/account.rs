@@ -6,7 +6,7 @@
 //! the flush of the disk's cache, which is booked with commits: it is the same wait for the same
 //! disk. A write consists of its waits and the rest.
 
-use crate::observed::{Observed, ObservedSync, Service, Table, end_of, is_sync};
+use crate::observed::{Observed, ObservedSync, ObservedTable, Service, end_of, is_sync};
 use crate::stats::share;
 use crate::stretches::{Covered, Stretch, joined, total_ns};
 use luc_trace::{SpanKind, Trace};
@@ -188,7 +188,7 @@ impl Account {
 }
 
 /// Returns the syncs per second of the watched time.
-pub(super) fn syncs_per_s(account: &Account, table: &Table) -> f64 {
+pub(super) fn syncs_per_s(account: &Account, table: &ObservedTable) -> f64 {
     share(table.sync.count as f64 * 1e9, account.duration_ns)
 }
 

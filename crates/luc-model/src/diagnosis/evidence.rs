@@ -6,7 +6,7 @@ use super::gain::Gains;
 use super::slices::{Estimate, Slice, Slices};
 use super::{unseen, words};
 use crate::lasting::LastingSyncs;
-use crate::observed::Table;
+use crate::observed::ObservedTable;
 use crate::stats::share;
 use crate::untimed::UntimedSyncs;
 use luc_trace::Unseen;
@@ -103,7 +103,7 @@ impl Case<'_> {
     }
 
     /// Estimates a value over the slices in which syncs were served.
-    pub(super) fn of_served(&self, of: impl Fn(&Table) -> f64) -> Estimate {
+    pub(super) fn of_served(&self, of: impl Fn(&ObservedTable) -> f64) -> Estimate {
         let served = |slice: &Slice| (slice.table.sync_events > 0).then(|| of(&slice.table));
         self.slices.estimate(served)
     }

@@ -45,7 +45,7 @@ pub use unseen::doubts;
 
 use crate::blame::{Waiter, blame};
 use crate::lasting::LastingSyncs;
-use crate::observed::{Observed, Table};
+use crate::observed::{Observed, ObservedTable};
 use crate::untimed::UntimedSyncs;
 use evidence::Case;
 use luc_control::Dev;
@@ -78,7 +78,7 @@ pub struct Diagnosis {
     #[serde(serialize_with = "unseen::as_words")]
     pub unseen: Unseen,
     pub account: Account,
-    pub table: Table,
+    pub table: ObservedTable,
     pub lasting: LastingSyncs,
     pub untimed: UntimedSyncs,
     /// Fast commits during the watch; `None` if unknown.

@@ -2,7 +2,7 @@
 
 use super::account::Account;
 use super::facts::Facts;
-use crate::observed::{Observed, Table};
+use crate::observed::{Observed, ObservedTable};
 use crate::stats::mean;
 use luc_trace::Trace;
 use serde::Serialize;
@@ -59,7 +59,7 @@ impl Estimate {
 }
 
 pub(super) struct Slice {
-    pub table: Table,
+    pub table: ObservedTable,
     pub account: Account,
 }
 

@@ -3,12 +3,12 @@
 
 use super::account::Account;
 use super::words;
-use crate::observed::Table;
+use crate::observed::ObservedTable;
 use crate::stats::share;
 use luc_trace::{Sight, Trace, Unseen};
 use serde::Serializer;
 
-/// Fields of [`Table`] that need a sight, separated by spaces.
+/// Fields of [`ObservedTable`] that need a sight, separated by spaces.
 const OF_TABLE: [(Sight, &str); 3] = [
     (
         Sight::Flushes,
@@ -44,13 +44,13 @@ fn needing(rows: &[(Sight, &'static str)], unseen: &Unseen) -> Vec<&'static str>
     rows.flat_map(|(_, fields)| fields.split(' ')).collect()
 }
 
-impl Table {
+impl ObservedTable {
     /// Returns the names of the fields that are unknown without these events.
     pub fn unknown(unseen: &Unseen) -> Vec<&'static str> {
         needing(&OF_TABLE, unseen)
     }
 
-    /// Returns the names of the fields that have no value: those of [`Table::unknown`], and
+    /// Returns the names of the fields that have no value: those of [`ObservedTable::unknown`], and
     /// statistics over nothing.
     pub fn absent(&self, unseen: &Unseen) -> Vec<&'static str> {
         let served = "sync_delay_mean_ns commits_waited_mean two_commits_share";
@@ -133,15 +133,15 @@ mod tests {
     #[test]
     fn the_fields_are_there() {
         let all: Unseen = Sight::ALL.into_iter().collect();
-        let table = format!("{:?}", Table::default());
+        let table = format!("{:?}", ObservedTable::default());
         let account = format!("{:?}", Account::default());
-        for field in Table::default().absent(&all) {
+        for field in ObservedTable::default().absent(&all) {
             assert!(table.contains(&format!("{field}: ")), "{field}");
         }
         for field in Account::unknown(&all) {
             assert!(account.contains(&format!("{field}: ")), "{field}");
         }
-        assert!(Table::unknown(&Unseen::new()).is_empty());
+        assert!(ObservedTable::unknown(&Unseen::new()).is_empty());
         assert!(Account::unknown(&Unseen::from([Sight::Opens])).is_empty());
     }
 

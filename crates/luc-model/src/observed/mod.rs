@@ -1,11 +1,11 @@
 //! One file system of a trace: syncs with the commits that served them, commits with their sync
 //! events, writes with the waits inside them. These are the quantities of tables 3.1 and 4.1 of the
-//! dissertation, per event; [`Table`] holds the derived ones.
+//! dissertation, per event; [`ObservedTable`] holds the derived ones.
 
 mod serving;
 mod table;
 
-pub use table::Table;
+pub use table::ObservedTable;
 
 use luc_control::Dev;
 use luc_trace::{Span, SpanKind, Trace, Unseen};

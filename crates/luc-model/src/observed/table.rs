@@ -6,9 +6,9 @@ use luc_base::Latency;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// The derived quantities. Means over nothing are 0 here; [`Table::absent`] names them.
+/// The derived quantities. Means over nothing are 0 here; [`ObservedTable::absent`] names them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Table {
+pub struct ObservedTable {
     pub duration_ns: u64,
     pub commits: u64,
     /// `T_JC`.
@@ -47,7 +47,7 @@ pub struct Table {
 }
 
 impl Observed {
-    pub fn table(&self) -> Table {
+    pub fn table(&self) -> ObservedTable {
         let syncs = |of: fn(Service) -> bool| self.syncs.iter().filter(move |s| of(s.service));
         let served = || syncs(|service| matches!(service, Service::Commit(_)));
         let unneeded = |it| matches!(it, Service::Unneeded | Service::Overtaken(_));
@@ -56,7 +56,7 @@ impl Observed {
         let writers = self.writes.iter().map(|write| write.pid);
         let threads: BTreeSet<u32> = self.syncs.iter().map(|s| s.pid).chain(writers).collect();
         let blocked: BTreeSet<u32> = delayed().map(|write| write.pid).collect();
-        Table {
+        ObservedTable {
             duration_ns: self.duration_ns(),
             commits: self.commits.len() as u64,
             commit: stats::times(self.commits.iter().map(ObservedCommit::duration_ns)),

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::algorithms::{CreationRate, fsync_model};
 use crate::blame::{Waiter, blame};
 use crate::lasting::LastingSyncs;
-use crate::observed::{Observed, Table};
+use crate::observed::{Observed, ObservedTable};
 use crate::untimed::UntimedSyncs;
 
 /// Operations that wait for the journal.
@@ -54,8 +54,8 @@ pub struct FileSystem {
     pub counts: BTreeMap<&'static str, Option<u64>>,
     pub time_ns: BTreeMap<&'static str, Option<u64>>,
     pub bytes_written: Option<i64>,
-    /// The derived quantities; see [`Table::absent`].
-    pub table: Table,
+    /// The derived quantities; see [`ObservedTable::absent`].
+    pub table: ObservedTable,
     /// Syncs that were seen in part; they are in none of the other numbers.
     pub lasting: LastingSyncs,
     /// Whom the processes waited for, those that lost most first; `None` if that cannot be seen.

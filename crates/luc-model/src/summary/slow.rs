@@ -6,7 +6,7 @@ use luc_control::Dev;
 use luc_trace::{Span, SpanKind, Trace, printable};
 use serde::Serialize;
 
-use crate::observed::Table;
+use crate::observed::ObservedTable;
 
 /// Number of syncs listed: as many as fit on a screen beside the rest.
 pub const SLOWEST: usize = 10;
@@ -50,7 +50,7 @@ impl Slowness {
         let histogram = histogram(syncs.iter().map(|span| span.duration_ns()));
         // Among equally long syncs, the earlier one comes first.
         syncs.sort_by_key(|span| (std::cmp::Reverse(span.duration_ns()), span.begin_ns));
-        let waits_known = !Table::unknown(&trace.unseen).contains(&"commits_waited_mean");
+        let waits_known = !ObservedTable::unknown(&trace.unseen).contains(&"commits_waited_mean");
         let slow = |span: &&Span| Slow {
             at_ns: span.begin_ns.saturating_sub(begin_ns),
             duration_ns: span.duration_ns(),

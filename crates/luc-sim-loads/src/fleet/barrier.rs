@@ -161,7 +161,7 @@ mod tests {
     use luc_control::Params;
 
     use super::*;
-    use luc_sim::processors::Machine;
+    use luc_sim::processors::ProcessorModel;
 
     const JOB: Job = Job {
         phases: 20,
@@ -176,7 +176,7 @@ mod tests {
             setup: Setup {
                 luc: luc.then(Params::default),
                 seed,
-                ..Setup::stock(Machine::new(4, 1000.0), disk.parse().unwrap())
+                ..Setup::stock(ProcessorModel::new(4, 1000.0), disk.parse().unwrap())
             },
             ranks: 4,
             service_period_ns: 0,

@@ -20,9 +20,9 @@ use crate::{Load, Setup, SimError, simulate, workloads};
 use barrier::{Job, Member};
 use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
-use luc_sim::processors::Machine;
-use record::{Figures, GroupRecord, NodeRecord, Record, Verdict};
-use table::{Drawn, Table};
+use luc_sim::processors::ProcessorModel;
+use record::{Figures, GroupRecord, HoldingVerdict, NodeRecord, Record};
+use table::{Drawn, FleetTable};
 
 /// Name and version of a file of records.
 const SCHEMA: &str = "luc-sim-fleet-records/1";
@@ -34,7 +34,7 @@ const CHUNK_TASKS: usize = 16;
 /// The parameters of a fleet.
 #[derive(Clone, Debug)]
 pub struct Arguments {
-    pub table: Table,
+    pub table: FleetTable,
     pub nodes: u32,
     pub seed: u64,
     /// LUC's knobs.
@@ -46,7 +46,7 @@ pub struct Arguments {
     /// Files that each rank writes in a phase.
     pub files: u32,
     /// The machine whose energy the nodes take, with its name; `None` for no energy.
-    pub energy: Option<(String, machine::Machine)>,
+    pub energy: Option<(String, machine::PowerModel)>,
 }
 
 /// A fleet with valid arguments.
@@ -134,7 +134,7 @@ impl Fleet {
         groups
     }
 
-    pub fn table(&self) -> &Table {
+    pub fn table(&self) -> &FleetTable {
         &self.arguments.table
     }
 
@@ -223,7 +223,7 @@ impl Fleet {
 
     fn setup(&self, drawn: &Drawn, luc: bool) -> Setup {
         let cpus = self.arguments.table.machines[drawn.machine].cpus;
-        let machine = Machine::new(cpus, f64::from(drawn.mips));
+        let machine = ProcessorModel::new(cpus, f64::from(drawn.mips));
         Setup {
             luc: luc.then_some(self.arguments.luc),
             seed: drawn.seed,
@@ -235,14 +235,14 @@ impl Fleet {
     fn node(&self, node: u32) -> NodeRecord {
         let drawn = self.drawn(node);
         let bench = &self.benches[drawn.load][drawn.threads][drawn.disk];
-        let mut verdict = Verdict::None;
+        let mut verdict = HoldingVerdict::None;
         let [stock, luc] = [false, true].map(|luc| {
             // Every benchmark of the table has a plan: see `new`.
             let Ok((report, end)) = simulate(bench, &self.setup(&drawn, luc), |_| {}) else {
                 return Figures::default();
             };
             if let Some(state) = end.controllers() {
-                verdict = Verdict::of(state.trial_winner);
+                verdict = HoldingVerdict::of(state.trial_winner);
             }
             let found = report.outcome.found();
             let energy = self.arguments.energy.as_ref().zip(report.activity.as_ref());
@@ -303,7 +303,7 @@ mod tests {
     use super::*;
 
     fn fleet(change: impl FnOnce(&mut Arguments)) -> Fleet {
-        let mut table = Table::read(table::BUILTIN).unwrap();
+        let mut table = FleetTable::read(table::BUILTIN).unwrap();
         for disk in &mut table.disks {
             disk.seconds /= 40.0;
         }

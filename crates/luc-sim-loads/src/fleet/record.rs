@@ -17,7 +17,7 @@ pub struct NodeRecord {
     pub node: u32,
     pub stock: Figures,
     pub luc: Figures,
-    pub verdict: Verdict,
+    pub verdict: HoldingVerdict,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ impl NodeRecord {
 /// The last verdict of LUC's trial of holding against not holding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum HoldingVerdict {
     /// Commits are held.
     Held,
     /// None yet: too few commits were held.
@@ -51,7 +51,7 @@ pub enum Verdict {
     Stock,
 }
 
-impl Verdict {
+impl HoldingVerdict {
     pub const ALL: [Self; 3] = [Self::Held, Self::None, Self::Stock];
 
     pub(super) fn of(winner: i64) -> Self {
@@ -135,7 +135,7 @@ mod tests {
             node,
             stock: figures(100.1),
             luc: figures(150.2),
-            verdict: Verdict::Held,
+            verdict: HoldingVerdict::Held,
         })
     }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Fleet;
-use super::record::{NodeRecord, Phases, Record, Verdict};
+use super::record::{HoldingVerdict, NodeRecord, Phases, Record};
 
 /// Bounds of LUC/stock; nodes below each are counted.
 pub const BELOW: [f64; 3] = [1.0, 0.95, 0.9];
@@ -77,7 +77,7 @@ pub struct LoadRow {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GuardRow {
-    pub verdict: Verdict,
+    pub verdict: HoldingVerdict,
     pub gains: Option<Gains>,
     /// Nodes with this verdict below each of [`BELOW`].
     pub below: [u32; 3],
@@ -135,7 +135,7 @@ impl Summary {
                 gains: disks.chain([None]).map(of_disk).collect(),
             }
         });
-        let guard = Verdict::ALL.into_iter().map(|verdict| {
+        let guard = HoldingVerdict::ALL.into_iter().map(|verdict| {
             let gains = gains(&|it| it.verdict == verdict);
             GuardRow {
                 verdict,

@@ -11,7 +11,7 @@ pub const BUILTIN: &str = include_str!("fleet.toml");
 /// Rows of each kind; a node draws one row of each, and all programs have the same parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Table {
+pub struct FleetTable {
     #[serde(rename = "disk")]
     pub disks: Vec<Disk>,
     #[serde(rename = "machine")]
@@ -106,7 +106,7 @@ const CPUS_MAX: u16 = 1024;
 const THREADS_MAX: u32 = 65_536;
 const MIPS_MAX: u32 = 1_000_000;
 
-impl Table {
+impl FleetTable {
     /// Parses and checks a table, except for its benchmarks.
     ///
     /// # Errors
@@ -246,8 +246,8 @@ fn by_weight(weights: impl Iterator<Item = u32> + Clone, draw: impl FnOnce(u64) 
 mod tests {
     use super::*;
 
-    fn table() -> Table {
-        Table::read(BUILTIN).unwrap()
+    fn table() -> FleetTable {
+        FleetTable::read(BUILTIN).unwrap()
     }
 
     #[test]
@@ -298,7 +298,7 @@ mod tests {
         ] {
             let text = BUILTIN.replacen(from, to, 1);
             assert_ne!(text, BUILTIN, "{from}");
-            let error = Table::read(&text).unwrap_err();
+            let error = FleetTable::read(&text).unwrap_err();
             assert!(error.contains(why) && !error.contains('\n'), "{error}");
         }
         let no_weight = BUILTIN.replace("weight = 70", "weight = 0");
@@ -306,9 +306,9 @@ mod tests {
         let no_weight =
             no_weight.replace("weight = 5\n\n# A parallel", "weight = 0\n\n# A parallel");
         assert_eq!(
-            Table::read(&no_weight).unwrap_err(),
+            FleetTable::read(&no_weight).unwrap_err(),
             "no service has a weight above 0; give one"
         );
-        assert!(Table::read("").unwrap_err().contains("missing field"));
+        assert!(FleetTable::read("").unwrap_err().contains("missing field"));
     }
 }

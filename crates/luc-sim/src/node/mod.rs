@@ -41,7 +41,7 @@ use crate::journal::kind::{Choice, Layout};
 use crate::journal::{BufferId, Journal, Tid, buffers};
 use crate::measured::Measured;
 use crate::mount::Mount;
-use crate::processors::{CpuId, Machine, PieceEnd, Processors, SpeedChange, TaskId, Worked};
+use crate::processors::{CpuId, PieceEnd, ProcessorModel, Processors, SpeedChange, TaskId, Worked};
 use crate::program::{Op, Program, Went};
 use crate::random;
 use crate::recorder::{Recorder, Recording};
@@ -56,7 +56,7 @@ pub(crate) const TIMER_SLACK_NS: u64 = 50_000;
 /// Everything that determines a run.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    pub machine: Machine,
+    pub machine: ProcessorModel,
     pub disk: DiskKind,
     pub journal: Choice,
     pub costs: Costs,
@@ -70,7 +70,7 @@ pub struct Setup {
 
 impl Setup {
     /// A machine without LUC, with Debian's kernel, mount and journal.
-    pub fn stock(machine: Machine, disk: DiskKind) -> Self {
+    pub fn stock(machine: ProcessorModel, disk: DiskKind) -> Self {
         Self {
             machine,
             disk,

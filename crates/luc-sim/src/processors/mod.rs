@@ -22,9 +22,9 @@ use crate::random;
 use fair::{Either, Entity, Queue as _, slice_ns};
 use governor::{Cause, Governed, Scaling, Use};
 
-/// The largest sensible [`Machine::past_ns`], microseconds: one second.
+/// The largest sensible [`ProcessorModel::past_ns`], microseconds: one second.
 pub const PAST_US_MAX: u64 = 1_000_000;
-/// The largest sensible [`Machine::memory_page_ns`]: 4 MB/s.
+/// The largest sensible [`ProcessorModel::memory_page_ns`]: 4 MB/s.
 pub const MEMORY_PAGE_NS_MAX: u64 = 1_000_000;
 
 /// A task, the journal's thread included; numbers count from 0.
@@ -38,7 +38,7 @@ pub type CpuId = u16;
 
 /// Speed and behaviour of the processors.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Machine {
+pub struct ProcessorModel {
     /// Million instructions per second, of each processor.
     pub mips: Vec<f64>,
     /// Instructions to switch between two tasks on a processor.
@@ -64,7 +64,7 @@ pub struct SpeedChange {
     pub mips: Vec<f64>,
 }
 
-impl Machine {
+impl ProcessorModel {
     /// Creates a machine of `cpus` equal processors with the behaviour of a Debian kernel.
     pub fn new(cpus: u16, mips: f64) -> Self {
         Self {
@@ -140,7 +140,7 @@ pub struct Processors {
 }
 
 impl Processors {
-    pub fn new(machine: &Machine, kernel: &Kernel, tasks: usize) -> Self {
+    pub fn new(machine: &ProcessorModel, kernel: &Kernel, tasks: usize) -> Self {
         let count = machine.mips.len();
         let tick_ns = to_i64(kernel.tick_ns);
         let scaling = machine.scaling.as_ref();

@@ -11,9 +11,9 @@ fn processors(cpus: u16, mips: f64, tasks: usize) -> Processors {
 }
 
 fn processors_of(kernel: &Kernel, cpus: u16, mips: f64, tasks: usize) -> Processors {
-    let machine = Machine {
+    let machine = ProcessorModel {
         switch_instructions: 0,
-        ..Machine::new(cpus, mips)
+        ..ProcessorModel::new(cpus, mips)
     };
     Processors::new(&machine, kernel, tasks)
 }
@@ -72,10 +72,10 @@ fn a_processor_without_work_takes_some_from_another() {
 
 #[test]
 fn switches_wake_ups_and_interrupts_take_time() {
-    let machine = Machine {
+    let machine = ProcessorModel {
         switch_instructions: 50,
         idle_exit_ns: 30,
-        ..Machine::new(1, 1000.0)
+        ..ProcessorModel::new(1, 1000.0)
     };
     let mut cpus = Processors::new(&machine, &KERNELS[0], 2);
     // An interrupt of 7 instructions wakes the task, which costs 3 more.

@@ -40,7 +40,7 @@ use crate::disk::DiskKind;
 use crate::journal::kind::Choice;
 use crate::mount::Mount;
 use crate::node::Setup;
-use crate::processors::Machine;
+use crate::processors::ProcessorModel;
 use disk::{Commits, Fit};
 use operations::{Operations, operations};
 use threads::Threads;
@@ -177,7 +177,7 @@ impl Calibration {
         let cpus = cpus.map_or(threads.count() + 1, usize::from);
         let cpus = u16::try_from(cpus).unwrap_or(CPUS_MAX).min(CPUS_MAX);
         let mut setup = Setup {
-            machine: Machine::new(cpus, work.mips()),
+            machine: ProcessorModel::new(cpus, work.mips()),
             disk: DiskKind::default(),
             journal: Choice::default(),
             costs: work.costs(),

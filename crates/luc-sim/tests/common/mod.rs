@@ -3,7 +3,7 @@
 
 use luc_control::Params;
 use luc_sim::measured::Measured;
-use luc_sim::processors::{Machine, TaskId};
+use luc_sim::processors::{ProcessorModel, TaskId};
 use luc_sim::program::{Op, Program, Went};
 use luc_sim::{Node, Setup};
 
@@ -23,7 +23,7 @@ pub fn setup(disk: &str, cpus: u16, luc: Option<Params>, seed: u64) -> Setup {
     Setup {
         luc,
         seed,
-        ..Setup::stock(Machine::new(cpus, 1000.0), disk)
+        ..Setup::stock(ProcessorModel::new(cpus, 1000.0), disk)
     }
 }
 

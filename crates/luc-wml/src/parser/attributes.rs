@@ -1,7 +1,7 @@
 //! Lists of attributes and their values.
 
 use super::{Parsed, Parser, STATEMENTS};
-use crate::ast::{Attribute, Expr, Local, Randvar, Row, Spanned, Table};
+use crate::ast::{Attribute, Expr, Local, RandTable, Randvar, Row, Spanned};
 use crate::diagnostic::{instead_of, quoted};
 use crate::lexer::Kind;
 use crate::plan::Position;
@@ -189,7 +189,7 @@ impl Parser<'_, '_> {
         Ok(Spanned { value, at })
     }
 
-    fn table(&mut self) -> Parsed<Table> {
+    fn table(&mut self) -> Parsed<RandTable> {
         let at = self.at();
         self.sign('{', "before the rows of the table")?;
         let mut rows = Vec::new();

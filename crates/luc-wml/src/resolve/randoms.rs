@@ -2,7 +2,7 @@
 
 use super::Resolver;
 use super::values::{Given, NO_LOCALS, Val};
-use crate::ast::{Attribute, Randvar, Spanned, Table};
+use crate::ast::{Attribute, RandTable, Randvar, Spanned};
 use crate::diagnostic::{one_of, quoted};
 use crate::plan::{self, Bounds, Distribution, Position, Random, RandomId, RandomSource, TableRow};
 
@@ -124,7 +124,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    fn rows(&mut self, table: &Table) -> Option<Vec<TableRow>> {
+    fn rows(&mut self, table: &RandTable) -> Option<Vec<TableRow>> {
         let mut rows = Vec::new();
         let mut percent_sum = 0;
         for row in &table.value {

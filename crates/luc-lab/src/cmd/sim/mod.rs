@@ -8,7 +8,7 @@ mod run;
 mod validate;
 
 use luc_control::Params;
-use luc_power::machine::Machine;
+use luc_power::machine::PowerModel;
 
 use luc_cli::verbs;
 
@@ -27,8 +27,8 @@ verbs! {
 }
 
 /// Parses a machine of `--energy`; keeps its text, which names it in reports.
-fn energy_machine(text: &str) -> Result<(String, Machine), String> {
-    let machine: Result<Machine, _> = text.parse();
+fn energy_machine(text: &str) -> Result<(String, PowerModel), String> {
+    let machine: Result<PowerModel, _> = text.parse();
     let machine = machine.map_err(|error| format!("--energy: {error}"))?;
     Ok((text.to_owned(), machine))
 }

@@ -16,7 +16,7 @@ use luc_sim::journal::kind::{Choice, KINDS};
 use luc_sim::kernel::{self, KERNELS};
 use luc_sim::mount::Mount;
 use luc_sim::processors::governor::GOVERNORS;
-use luc_sim::processors::{MEMORY_PAGE_NS_MAX, Machine, PAST_US_MAX};
+use luc_sim::processors::{MEMORY_PAGE_NS_MAX, PAST_US_MAX, ProcessorModel};
 use luc_sim::recorder::Recording;
 use luc_sim::{Setup, SimError, speeds};
 
@@ -170,7 +170,7 @@ impl Args {
     fn print_energy(
         &self,
         report: &BenchReport,
-        machines: &[(String, machine::Machine)],
+        machines: &[(String, machine::PowerModel)],
         context: &mut Context,
     ) -> Result<(), Failure> {
         let Some(activity) = &report.activity else {
@@ -236,7 +236,10 @@ impl Args {
         measured.map_or(&self.disk, |machine| &machine.disk)
     }
 
-    fn processors(&self, measured: Option<&calibrate::MeasuredMachine>) -> Result<Machine, String> {
+    fn processors(
+        &self,
+        measured: Option<&calibrate::MeasuredMachine>,
+    ) -> Result<ProcessorModel, String> {
         let (mut cpus, mut mips) = (self.cpus, self.mips.clone());
         if let Some(measured) = measured {
             let lacks = |what| format!("the recording does not tell {what}");
@@ -250,7 +253,7 @@ impl Args {
         let clocks = self.clocks.as_deref().unwrap_or_default();
         let governor = self.governor.as_deref();
         let scaling = governor.map(|it| speeds::scaling(it, clocks, self.clock_per_processor));
-        Ok(Machine {
+        Ok(ProcessorModel {
             past_ns: self.past_us.map(|us| us * 1000),
             memory_page_ns: self.memory_page_ns,
             scaling: scaling.transpose()?,

@@ -10,7 +10,7 @@ use clap::ValueHint;
 use luc_guard::Why;
 use luc_host::sysfs::{self, Attached};
 use luc_host::{System, journal, kernel, steerable};
-use luc_power::machine::{Machine, MachineError};
+use luc_power::machine::{MachineError, PowerModel};
 use luc_power::meter::{Boundary, Energy, External, Meter};
 use serde::Serialize;
 
@@ -56,7 +56,7 @@ pub struct Args {
     /// Machine of the energy model, with changes, as in `r710:idle_w=50`; the recorded clock is
     /// taken for its highest [default: none, no joules]
     #[arg(long, value_name = "MACHINE", requires = "from", value_parser = machine)]
-    machine: Option<Machine>,
+    machine: Option<PowerModel>,
     /// Length of the whole search in seconds, 10 to 86400
     #[arg(long, value_name = "SECONDS", default_value = "900", value_parser = clap::value_parser!(u32).range(10..=86_400))]
     seconds: u32,
@@ -84,7 +84,7 @@ pub struct Args {
     json: bool,
 }
 
-fn machine(text: &str) -> Result<Machine, String> {
+fn machine(text: &str) -> Result<PowerModel, String> {
     text.parse()
         .map_err(|error: MachineError| error.to_string())
 }
@@ -208,7 +208,7 @@ impl Args {
             context.note("the times of syncs are not seen: the rate decides alone")?;
         }
         if !self.json {
-            text::Table::new(&clocks, self.tolerance).heads(context.out, &clocks)?;
+            text::ClockTable::new(&clocks, self.tolerance).heads(context.out, &clocks)?;
         }
         let limit = Limit::begin(system, lock, &clocks)?;
         let time = Duration::from_secs(self.seconds.into());
@@ -248,7 +248,7 @@ impl Args {
         found: &mut Search,
     ) -> Option<Ended> {
         let stop = context.stop.clone();
-        let table = text::Table::new(clocks, self.tolerance);
+        let table = text::ClockTable::new(clocks, self.tolerance);
         let each = |found: &Search, at: usize| match ClockFindings::lower(clocks, found, at) {
             Some(findings) if !self.json => table.row(context.out, &findings),
             _ => Ok(()),
@@ -323,7 +323,7 @@ impl Args {
                 applied: found.applied,
             });
         }
-        text::Table::new(clocks, self.tolerance).row(context.out, &highest)?;
+        text::ClockTable::new(clocks, self.tolerance).row(context.out, &highest)?;
         writeln!(context.out)?;
         if let Some(why) = energy_unknown {
             writeln!(context.out, "energy unknown: {why}")?;

@@ -8,9 +8,11 @@ use luc_cli::recordings::{note_unseen, recording, unreadable};
 use luc_cli::units::{UNKNOWN, duration, known, percent, table};
 use luc_cli::{Context, Failure};
 use luc_model::Rule;
-use luc_model::clocks::{AtClock, Clocks, Descent, FileSystem, Gaps, Verdict, at_lower_clocks};
+use luc_model::clocks::{
+    AtClock, ClockComparison, Clocks, Descent, FileSystem, Gaps, at_lower_clocks,
+};
 use luc_model::diagnosis::Estimate;
-use luc_power::machine::Machine;
+use luc_power::machine::PowerModel;
 use serde::Serialize;
 
 use crate::cmd::trace::place;
@@ -26,7 +28,7 @@ struct Report<'a> {
 
 pub fn foretell(
     file: &Path,
-    machine: Option<&Machine>,
+    machine: Option<&PowerModel>,
     tolerance: f64,
     json: bool,
     context: &mut Context,
@@ -147,10 +149,10 @@ fn print_descent(
 
 fn row(at: &AtClock, tolerance: f64) -> [String; 5] {
     let verdict = match at.verdict {
-        Verdict::Recorded => "the recorded".to_owned(),
-        Verdict::Within => format!("within {}", percent(tolerance)),
-        Verdict::Slower => "slower".to_owned(),
-        Verdict::Undecided => "undecided".to_owned(),
+        ClockComparison::Recorded => "the recorded".to_owned(),
+        ClockComparison::Within => format!("within {}", percent(tolerance)),
+        ClockComparison::Slower => "slower".to_owned(),
+        ClockComparison::Undecided => "undecided".to_owned(),
     };
     [
         share(at.clock_share),

@@ -9,12 +9,12 @@ use luc_watch::clock::{ClockFindings, Clocks};
 use luc_watch::trial::Ratio;
 
 /// A table with a line per clock.
-pub struct Table {
+pub struct ClockTable {
     clock_width: usize,
     tolerance: f64,
 }
 
-impl Table {
+impl ClockTable {
     /// Leaves room for each of these clocks.
     pub fn new(clocks: &Clocks, tolerance: f64) -> Self {
         let all = clocks.lower.iter().chain([&clocks.highest]);
@@ -158,7 +158,7 @@ mod tests {
             reason: Some("no sync"),
         };
         let mut line = Vec::new();
-        let table = Table {
+        let table = ClockTable {
             clock_width: 8,
             tolerance: 0.01,
         };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::ValueHint;
 use luc_base::Latency;
-use luc_model::Table;
+use luc_model::ObservedTable;
 use luc_model::blame::Waiter;
 use luc_model::summary::{FileSystem, SYNCS, Summary};
 use luc_trace::{Sight, SpanKind, Unseen};
@@ -195,7 +195,11 @@ fn print(file_system: &FileSystem, unseen: &Unseen, context: &mut Context) -> Re
 
 /// Prints what syncs waited for. Where data flushes cannot be seen, a sync seems to ask for its
 /// commit when it begins: what it waited for is an upper bound.
-fn print_served(table: &Table, unseen: &Unseen, out: &mut dyn Write) -> Result<(), Failure> {
+fn print_served(
+    table: &ObservedTable,
+    unseen: &Unseen,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     let flushes_seen = !unseen.contains(&Sight::Flushes);
     let bound = |text: String| {
         let most = if flushes_seen { "" } else { "at most " };
@@ -212,7 +216,11 @@ fn print_served(table: &Table, unseen: &Unseen, out: &mut dyn Write) -> Result<(
     )?)
 }
 
-fn print_writes(table: &Table, unknown: &[&str], out: &mut dyn Write) -> Result<(), Failure> {
+fn print_writes(
+    table: &ObservedTable,
+    unknown: &[&str],
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     if unknown.contains(&"writes") {
         return Ok(writeln!(out, "  writes         -")?);
     }

@@ -10,7 +10,7 @@ use clap::ValueHint;
 use luc_campaign::places::sim::SOURCES;
 use luc_sim_loads::fleet::record::Record;
 use luc_sim_loads::fleet::summary::Summary;
-use luc_sim_loads::fleet::table::{self, Table};
+use luc_sim_loads::fleet::table::{self, FleetTable};
 use luc_sim_loads::fleet::{Arguments, Fleet};
 use serde_json::json;
 
@@ -130,11 +130,11 @@ impl Verb for Args {
 impl Args {
     fn fleet(&self) -> Result<Fleet, String> {
         let table = match &self.table {
-            None => Table::read(table::BUILTIN),
+            None => FleetTable::read(table::BUILTIN),
             Some(path) => {
                 let text = std::fs::read_to_string(path);
                 let text = text.map_err(|error| luc_host::plain(&error));
-                let table = text.and_then(|text| Table::read(&text));
+                let table = text.and_then(|text| FleetTable::read(&text));
                 table.map_err(|why| format!("table {}: {why}", path.display()))
             }
         };

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use luc_sim_loads::fleet::record::Verdict;
+use luc_sim_loads::fleet::record::HoldingVerdict;
 use luc_sim_loads::fleet::summary::{BELOW, FleetEnergy, Gains, PhaseTimes, Summary};
 
 use luc_cli::units::{UNKNOWN, count, counted, duration, known, list, percent, share, table};
@@ -54,9 +54,9 @@ fn gains(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "LUC/stock, {nodes}, and by the verdict of LUC's trial")?;
     let guard = summary.guard.iter().map(|it| {
         let verdict = match it.verdict {
-            Verdict::Held => "holding stays",
-            Verdict::None => "no verdict yet",
-            Verdict::Stock => "stock stays",
+            HoldingVerdict::Held => "holding stays",
+            HoldingVerdict::None => "no verdict yet",
+            HoldingVerdict::Stock => "stock stays",
         };
         (verdict, it.gains.as_ref(), it.below)
     });
@@ -75,7 +75,7 @@ fn gains(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     for it in &summary.guard {
         let nodes = it.gains.map_or(0, |gains| gains.nodes);
         let slower = it.below[0];
-        if it.verdict == Verdict::Stock && slower > 0 {
+        if it.verdict == HoldingVerdict::Stock && slower > 0 {
             let (of, loss) = (counted(nodes, "node", "nodes"), percent(it.loss_mean));
             let slower = count(slower);
             writeln!(
