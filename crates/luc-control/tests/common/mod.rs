@@ -10,18 +10,13 @@ pub fn assert_written(essay: &str, lines: &[String]) {
     }
 }
 
-/// A small generator of random numbers (splitmix64): the same seed gives the
-/// same run on every machine.
+/// A generator of random numbers: the same seed gives the same run on every machine.
 #[derive(Clone, Debug)]
 pub struct Rng(pub u64);
 
 impl Rng {
     pub fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        luc_base::random::next(&mut self.0)
     }
 
     /// Returns a number with 0 <= number < end.
