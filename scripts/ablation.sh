@@ -55,8 +55,7 @@ copy_sources() {
 
 # The arena with LUC and stock alone: no other rule has these parts.
 campaign() {
-	sed -e '/^\[\[table\]\]/,$d' -e 's/^arms = .*/arms = ["stock", "luc"]/' -e 's/half_threads = [0-9]*, //' \
-		"$source/campaigns/arena.toml"
+	sed -e '/^\[\[table\]\]/,$d' -e 's/^arms = .*/arms = ["stock", "luc"]/' "$source/campaigns/arena.toml"
 	cat <<-'EOF'
 	[[table]]
 	title = "rate"

@@ -308,7 +308,8 @@ pub(crate) fn whole(campaign: &Campaign) -> Result<(), Complaint> {
     Ok(())
 }
 
-/// Checks that each value of `set` is a factor of the place or is used somewhere by its name.
+/// Checks that each value of a block's own `set` is a factor of the place, or that this block or an
+/// arm of the file uses its name.
 fn used(campaign: &Campaign, block: &Block) -> Result<(), String> {
     let place = place(&block.place)?;
     let own: BTreeSet<&str> = place.factors().iter().map(|factor| factor.name).collect();
@@ -316,6 +317,8 @@ fn used(campaign: &Campaign, block: &Block) -> Result<(), String> {
     let of_own = own.iter().flat_map(|name| points::values_of(block, name));
     let mut asked = points::names_asked(block, bench.chain(of_own));
     asked.extend(names_of_arms(campaign, block));
+    let arms_of_file = campaign.arms.values().flat_map(Arm::texts);
+    asked.extend(points::names_asked(block, arms_of_file.map(String::as_str)));
     let block_name = block.name.get_ref();
     let parts = parts(campaign);
     let own_parts = parts.iter().filter(|part| part.of.get_ref() == block_name);
@@ -329,7 +332,9 @@ fn used(campaign: &Campaign, block: &Block) -> Result<(), String> {
         })
         .map(String::as_str)
         .collect();
-    for name in block.set.iter().flat_map(|setting| setting.values.keys()) {
+    // A borrowed setting is used by the block that lends it.
+    let own_set = block.set.iter().filter(|setting| !setting.is_borrowed);
+    for name in own_set.flat_map(|setting| setting.values.keys()) {
         let name = name.as_str();
         let is_factor = block.factors.keys().any(|factor| factor.get_ref() == name);
         if !own.contains(name) && !asked.contains(name) && !shown.contains(name) && !is_factor {

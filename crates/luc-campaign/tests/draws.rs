@@ -388,6 +388,20 @@ fn mistakes_are_told() {
     }
 }
 
+#[test]
+fn every_value_is_used_where_it_is_set_or_by_an_arm_of_the_file() {
+    let parsed = |text: &str| campaigns::parse("large.toml", text).map_err(|it| it.to_string());
+    let unused = LARGE.replacen("{ seconds = 2 }", "{ seconds = 2, pause = 1 }", 1);
+    let error = parsed(&unused).expect_err("no text names it");
+    assert!(error.contains("set: pause is neither"), "{error}");
+    // The block `machine`, which borrows it, does not.
+    let lent = unused.replacen("\"{run} {dir}\"", "\"{run} --warmup-s {pause} {dir}\"", 1);
+    parsed(&lent).expect("the lender uses it");
+    let arm = "[arms.late]\nhelp = \"later\"\non = \"--set kp_milli={pause}\"\n\n[arms.age]";
+    let of_arm = unused.replacen("[arms.age]", arm, 1);
+    parsed(&of_arm).expect("an arm uses it that no block measures");
+}
+
 /// The arena's blocks are sound beyond their own draws.
 #[test]
 fn the_arena_is_sound_in_a_larger_draw() {
