@@ -61,9 +61,6 @@ impl CampaignError {
 
 /// `; did you mean NAME?` for the nearest known name; empty if none is near.
 pub(crate) fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    let near = |other: &&str| strsim::damerau_levenshtein(name, other) <= 1 + name.len() / 4;
-    let known = known.into_iter().filter(near);
-    known
-        .min_by_key(|other| strsim::damerau_levenshtein(name, other))
-        .map_or_else(String::new, |best| format!("; did you mean {best}?"))
+    luc_base::nearest_name(name, known)
+        .map_or_else(String::new, |near| format!("; did you mean {near}?"))
 }

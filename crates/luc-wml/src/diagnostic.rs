@@ -1,5 +1,6 @@
 //! The errors of a workload file.
 
+use luc_base::nearest_name;
 use serde::Serialize;
 
 use crate::plan::Position;
@@ -116,15 +117,8 @@ pub(crate) fn quoted(text: &str) -> String {
 
 /// Suggests names for an error: the closest one, or all.
 pub(crate) fn instead_of<S: AsRef<str>>(found: &str, names: &[S]) -> String {
-    const SLIPS_MAX: usize = 2;
-    let near = names
-        .iter()
-        .map(AsRef::as_ref)
-        .map(|name| (strsim::levenshtein(found, name), name))
-        .filter(|(slips, name)| *slips <= SLIPS_MAX && slips * 2 < name.len())
-        .min_by_key(|(slips, _)| *slips);
-    match near {
-        Some((_, name)) => format!("did you mean {}?", quoted(name)),
+    match nearest_name(found, names.iter().map(AsRef::as_ref)) {
+        Some(name) => format!("did you mean {}?", quoted(name)),
         None => format!("expected {}", one_of(names)),
     }
 }
