@@ -361,14 +361,14 @@ fn the_dashboard_uses_what_there_is() {
     let dashboard: serde_json::Value = serde_json::from_str(text).expect("JSON");
     let known = all_metrics();
     let panels = dashboard["panels"].as_array().expect("panels");
-    let mut used = 0;
+    let mut used = BTreeSet::new();
     for panel in panels {
         assert_eq!(panel["datasource"]["uid"], "${datasource}", "{panel}");
         for target in panel["targets"].as_array().expect("targets") {
             let query = target["expr"].as_str().expect("a query");
             for metric in metrics_of(query) {
                 assert!(known.contains(metric), "{metric} of {query}");
-                used += 1;
+                used.insert(metric);
             }
         }
     }
@@ -380,7 +380,9 @@ fn the_dashboard_uses_what_there_is() {
             assert!(known.contains(metric), "{metric}");
         }
     }
-    assert!(used > 12, "{used}");
+    assert!(used.len() > 12, "{used:?}");
+    let mut bets = known.iter().filter(|name| name.contains("_evidence_"));
+    assert!(bets.all(|bet| used.contains(bet.as_str())), "{used:?}");
 }
 
 #[test]
