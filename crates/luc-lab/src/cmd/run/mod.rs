@@ -11,8 +11,8 @@ use luc_campaign::places::lab_disk;
 use luc_vm::cache::Cache;
 use luc_vm::image::{Content, GuestFile};
 use luc_vm::{
-    AllowList, Cell, DiskSpec, KernelList, KernelStatus, LineGroup, RunResult, RunSpec, Status,
-    Step, StepResult,
+    AllowList, Cell, DiskSpec, KernelList, KernelStatus, LineGroup, LogProblem, RunResult, RunSpec,
+    Status, Step, StepResult,
 };
 use serde_json::json;
 
@@ -374,19 +374,24 @@ fn command_failure(step: &StepResult) -> Failure {
 }
 
 fn verdict(result: &RunResult) -> Result<(), Failure> {
-    if let Some(first) = result.log_problems.first() {
-        let count = units::counted(result.log_problems.len() as u64, "line", "lines");
-        let line = format!(
-            "the guest's kernel log has {count} that should not be there: \"{}\"; `--out DIR` \
-             keeps the whole log, `--allow-log TEXT` allows lines that contain this substring",
-            first.line
-        );
-        return Err(Failure::coded(Code::KernelLog, line));
-    }
+    clean_log(&result.log_problems)?;
     match result.failures().into_iter().next() {
         Some(why) => Err(Failure::coded(Code::Lab, why)),
         None => Ok(()),
     }
+}
+
+fn clean_log(problems: &[LogProblem]) -> Result<(), Failure> {
+    let Some(first) = problems.first() else {
+        return Ok(());
+    };
+    let count = units::counted(problems.len() as u64, "line", "lines");
+    let line = format!(
+        "the guest's kernel log has {count} that should not be there: \"{}\"; `--out DIR` keeps \
+         the whole log, `--allow-log TEXT` allows lines that contain this substring",
+        first.line
+    );
+    Err(Failure::coded(Code::KernelLog, line))
 }
 
 impl Verb for ListArgs {
@@ -513,7 +518,24 @@ fn module_of(kernel: &str, source: &Path, bar: &mut Bar) -> Result<PathBuf, Fail
 
 #[cfg(test)]
 mod tests {
-    use super::Lines;
+    use luc_vm::{AllowList, log};
+
+    use super::{Lines, clean_log};
+
+    #[test]
+    fn an_error_tells_how_allowed_lines_are_named() {
+        let problems = |allow: &[&str]| {
+            let allow = AllowList::new(allow.iter().copied());
+            log::problems("WARNING: at fs/a.c:1 f+0x1/0x2\n", &allow)
+        };
+        let error = clean_log(&problems(&[])).expect_err("a warning");
+        assert!(
+            error.to_string().ends_with("that contain this substring"),
+            "{error}"
+        );
+        clean_log(&problems(&["a.c:1 f+0x1"])).expect("a substring");
+        clean_log(&problems(&["WARNING: .*"])).expect_err("a regular expression is none");
+    }
 
     #[test]
     fn output_comes_in_whole_lines() {
