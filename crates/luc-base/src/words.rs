@@ -47,6 +47,15 @@ pub fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
+/// A value with the ends of its interval: `1.012 (1.003 to 1.021)`.
+pub fn with_interval(value: f64, ends: Option<(f64, f64)>, decimals: usize) -> String {
+    let value = format!("{value:.decimals$}");
+    match ends {
+        None => value,
+        Some((low, high)) => format!("{value} ({low:.decimals$} to {high:.decimals$})"),
+    }
+}
+
 /// A counted time: `0 s`, `7 ns`, and from 1000 ns on as [`time`].
 pub fn duration(ns: impl Into<i128>) -> String {
     let ns: i128 = ns.into();
@@ -136,6 +145,13 @@ mod tests {
         for (value, text) in shown {
             assert_eq!(rate(value), text, "{value}");
         }
+    }
+
+    #[test]
+    fn an_interval_has_the_decimals_of_its_value() {
+        assert_eq!(with_interval(1.5, None, 2), "1.50");
+        let ends = Some((0.9996, 2.0));
+        assert_eq!(with_interval(1.5, ends, 3), "1.500 (1.000 to 2.000)");
     }
 
     #[test]

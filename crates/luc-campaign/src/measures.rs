@@ -25,7 +25,7 @@ pub const ALL: &[Measure] = &[
         name: "rate",
         help: "the benchmark's main figure: operations, files or bytes per second",
         of: |arm, _| arm.report.outcome.found().figures().main,
-        form: number::figure,
+        form: number::three,
     },
     Measure {
         name: "bad_share",
@@ -37,37 +37,37 @@ pub const ALL: &[Measure] = &[
         name: "sync_mean_ms",
         help: "mean time of a sync call",
         of: |arm, _| syncs(arm, |syncs| syncs.mean_ns / 1e6),
-        form: number::figure,
+        form: number::three,
     },
     Measure {
         name: "sync_p50_ms",
         help: "median time of a sync call",
         of: |arm, _| syncs(arm, |syncs| syncs.p50_ns as f64 / 1e6),
-        form: number::figure,
+        form: number::three,
     },
     Measure {
         name: "sync_p99_ms",
         help: "99th percentile of the time of a sync call, of at least 1000",
         of: |arm, _| syncs(arm, |syncs| syncs.p99_ns as f64 / 1e6).filter(|_| enough_for_p99(arm)),
-        form: number::figure,
+        form: number::three,
     },
     Measure {
         name: "syncs_per_s",
         help: "sync calls per second",
         of: |arm, _| per_second(arm, syncs(arm, |syncs| syncs.count as f64)?),
-        form: number::figure,
+        form: number::three,
     },
     Measure {
         name: "commits_per_s",
         help: "journal commits per second",
         of: |arm, _| per_second(arm, arm.report.journal?.commits as f64),
-        form: number::figure,
+        form: number::three,
     },
     Measure {
         name: "syncs_per_commit",
         help: "sync calls per journal commit",
         of: |arm, _| arm.report.fsyncs_per_commit,
-        form: number::figure,
+        form: number::three,
     },
     Measure {
         name: "writes_delayed_share",
@@ -87,7 +87,7 @@ pub const ALL: &[Measure] = &[
             let delayed = count("writes_delayed").filter(|delayed| *delayed > 0)?;
             Some(count("write_delay_ns")? as f64 / delayed as f64 / 1e6)
         },
-        form: number::figure,
+        form: number::three,
     },
     Measure {
         name: "two_commits_share",
@@ -105,7 +105,7 @@ pub const ALL: &[Measure] = &[
         name: "write_call_delay_mean_ms",
         help: "recorded: mean wait of such a call",
         of: |arm, _| Some(recorded(arm, "write_delay_mean_ns")? / 1e6),
-        form: number::figure,
+        form: number::three,
     },
     Measure {
         name: "busy_share",
@@ -134,7 +134,7 @@ pub const ALL: &[Measure] = &[
                 arm.report.hardware?.cycles,
             )
         },
-        form: number::figure,
+        form: number::three,
     },
     Measure {
         name: "cache_miss_share",
@@ -158,19 +158,19 @@ pub const ALL: &[Measure] = &[
         name: "joules",
         help: "energy within the measurement, with `--energy`; the report names its boundary",
         of: |arm, _| energy(arm).map(|(joules, _)| joules),
-        form: number::figure,
+        form: number::three,
     },
     Measure {
         name: "watts",
         help: "mean power within the measurement, idle power included",
         of: |arm, _| energy(arm).map(|(_, watts)| watts),
-        form: number::figure,
+        form: number::three,
     },
     Measure {
         name: "ops_per_joule",
         help: "measured operations per joule",
         of: |arm, _| Some(arm.report.outcome.found().ops() as f64 / energy(arm)?.0),
-        form: number::figure,
+        form: number::three,
     },
     Measure {
         name: "foretold_gain",
@@ -374,7 +374,7 @@ pub fn of(name: &str, arm: &ArmResult, cell: &Cell) -> Option<f64> {
 
 /// Returns the function that formats a measure's values.
 pub fn form(name: &str) -> fn(f64) -> String {
-    find(name).map_or(number::figure as fn(f64) -> String, |measure| measure.form)
+    find(name).map_or(number::three as fn(f64) -> String, |measure| measure.form)
 }
 
 #[cfg(test)]

@@ -205,7 +205,7 @@ fn form(unit: Unit, value: f64) -> String {
         Unit::Times => format!("{value:.2}x"),
         Unit::Share => number::percent(value),
         Unit::Ms => format!("{value:.1} ms"),
-        Unit::Count => number::figure(value),
+        Unit::Count => number::three(value),
         Unit::Modulus | Unit::Correlation => format!("{value:.2}"),
     }
 }

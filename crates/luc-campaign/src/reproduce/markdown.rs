@@ -115,7 +115,7 @@ fn of_chart(out: &mut String, chart: &Chart) {
     let rows = chart.x.iter().enumerate().map(|(at, x)| {
         let spots = chart.lines.iter().map(|line| line.spots[at].as_ref());
         let spots = spots.map(|spot| {
-            let form = luc_report::show::number::figure;
+            let form = luc_report::show::number::three;
             spot.map_or("-".to_owned(), |it| show::with_ends(it.y, it.ends, form))
         });
         std::iter::once(x.clone()).chain(spots).collect()

@@ -1,15 +1,6 @@
 //! Numbers as people read them.
 
-pub use luc_base::words::percent;
-
-/// A rate or another figure, with about three digits.
-pub fn figure(value: f64) -> String {
-    match value.abs() {
-        a if a >= 100.0 => format!("{value:.0}"),
-        a if a >= 10.0 => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
-    }
-}
+pub use luc_base::words::{percent, three};
 
 /// A ratio.
 pub fn ratio(value: f64) -> String {

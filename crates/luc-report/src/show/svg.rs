@@ -123,12 +123,12 @@ fn drawing(chart: &Chart, heading: &str, size: &str, style: &str) -> String {
         for (position, spot) in line.spots.iter().enumerate() {
             if let Some(Spot { y: value, ends }) = spot {
                 let height = y(*value);
-                let mut title = format!("{}: {}", line.name, number::figure(*value));
+                let mut title = format!("{}: {}", line.name, number::three(*value));
                 let mut bar = String::new();
                 if let Some((low, high)) = ends {
                     let (from, to) = (y(*high) - height, y(*low) - height);
                     bar = format!("<path d=\"M-4 {from:.1}h8m-4 0V{to:.1}m-4 0h8\"/>");
-                    let (low, high) = (number::figure(*low), number::figure(*high));
+                    let (low, high) = (number::three(*low), number::three(*high));
                     let _ = write!(title, " ({low} to {high})");
                 }
                 let _ = writeln!(

@@ -9,7 +9,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use luc_host::plain;
 use luc_model::Totals;
 use luc_power::machine;
-use luc_report::show::number::figure;
+use luc_report::show::number::three;
 use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
 use luc_sim::journal::kind::{Choice, KINDS};
@@ -191,12 +191,12 @@ impl Args {
                 continue;
             }
             let per_joule =
-                per_joule.map_or_else(String::new, |it| format!(", {} per joule", figure(it)));
+                per_joule.map_or_else(String::new, |it| format!(", {} per joule", three(it)));
             writeln!(
                 context.out,
                 "  energy, modelled for {name}: {} J, {:.1} W (idle {:.1} W){per_joule}: processors \
                  {:.1} W, memory {:.1} W, disks {:.1} W, all else {:.1} W",
-                figure(joules),
+                three(joules),
                 joules / seconds,
                 machine.idle_w(),
                 energy.processors_j / seconds,

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use luc_base::words::rate;
+use luc_base::words::{rate, with_interval};
 use luc_cli::recordings::{note_unseen, recording, unreadable};
 use luc_cli::units::{UNKNOWN, duration, known, percent, table};
 use luc_cli::{Context, Failure};
@@ -168,10 +168,7 @@ fn share(clock_share: f64) -> String {
 }
 
 fn ratio(it: &Estimate) -> String {
-    match it.low.zip(it.high) {
-        None => format!("{:.3}", it.value),
-        Some((low, high)) => format!("{:.3} ({low:.3} to {high:.3})", it.value),
-    }
+    with_interval(it.value, it.low.zip(it.high), 3)
 }
 
 /// Names the lowest clock, or its range: at first that of the lower speed.

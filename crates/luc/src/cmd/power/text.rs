@@ -3,7 +3,8 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use luc_cli::units::{UNKNOWN, known, percent};
+use luc_base::words::with_interval;
+use luc_cli::units::{known, percent};
 use luc_power::meter::Boundary;
 use luc_watch::clock::{ClockFindings, Clocks};
 use luc_watch::trial::Ratio;
@@ -67,13 +68,7 @@ impl ClockTable {
 }
 
 fn ratio(ratio: Option<Ratio>) -> String {
-    let Some(ratio) = ratio else {
-        return UNKNOWN.to_owned();
-    };
-    match ratio.low.zip(ratio.high) {
-        None => format!("{:.3}", ratio.mean),
-        Some((low, high)) => format!("{:.3} ({low:.3} to {high:.3})", ratio.mean),
-    }
+    known(ratio.map(|it| with_interval(it.mean, it.low.zip(it.high), 3)))
 }
 
 /// The answer.

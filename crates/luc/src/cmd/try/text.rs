@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use luc_base::words::three;
+use luc_base::words::{three, with_interval};
 use luc_cli::units::{self, UNKNOWN, known, known_time};
 use luc_power::meter::Boundary;
 use luc_watch::trial::{Shown, Tally};
@@ -30,10 +30,7 @@ pub fn row(out: &mut dyn Write, tally: &Tally) -> io::Result<()> {
     let (on, off) = (tally.on.shown(), tally.off.shown());
     let ratio = match tally.ratio() {
         None => UNKNOWN.to_owned(),
-        Some(ratio) => match ratio.low.zip(ratio.high) {
-            None => format!("{:.2}", ratio.mean),
-            Some((low, high)) => format!("{:.2} ({low:.2} to {high:.2})", ratio.mean),
-        },
+        Some(ratio) => with_interval(ratio.mean, ratio.low.zip(ratio.high), 2),
     };
     let line = format!(
         "{:>5}  {:>9}  {:>9}  {:>8}  {:>8}  {ratio}",
