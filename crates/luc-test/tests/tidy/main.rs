@@ -388,6 +388,44 @@ fn unsafe_code_says_why_it_is_safe() {
     );
 }
 
+/// Complains about targets of a Makefile that are words, not files, and not phony: a file of that
+/// name would stop them.
+fn phony_targets(file: &File) -> Vec<String> {
+    if file.path.rsplit('/').next() != Some("Makefile") {
+        return Vec::new();
+    }
+    let joined = file.text.replace("\\\n", " ");
+    let rules = joined.lines().filter_map(|line| line.split_once(':'));
+    let rules = rules.filter(|(_, rest)| !rest.starts_with([':', '=']));
+    let (phony, rules): (Vec<_>, Vec<_>) = rules.partition(|(head, _)| *head == ".PHONY");
+    let phony = phony.iter().flat_map(|(_, names)| names.split_whitespace());
+    let phony: BTreeSet<&str> = phony.collect();
+    // Recipes begin with a tab, and hold more than words.
+    let is_of_words = |c: char| c.is_ascii_lowercase() || c == '-' || c == ' ';
+    let heads = rules.iter().map(|(head, _)| *head);
+    let heads = heads.filter(|head| head.chars().all(is_of_words));
+    let targets = heads.flat_map(str::split_whitespace);
+    let targets = targets.filter(|name| !phony.contains(name));
+    targets
+        .map(|name| format!("{}: {name} is not in .PHONY", file.path))
+        .collect()
+}
+
+#[test]
+fn targets_that_are_no_files_are_phony() {
+    enforce(
+        phony_targets,
+        &[
+            "Makefile: all: x\nx:\n\ttouch x\n.PHONY: all\n",
+            "a/Makefile: a b-c:\n.PHONY: a \\\n\tb\n",
+        ],
+        &[
+            "Makefile: a b: c.o\n# d: e\nc.o: c.c\n\tf: g\nX := y\n.PHONY: a \\\n\tb\n",
+            "Makefile.in: a:\n",
+        ],
+    );
+}
+
 /// Tells whether a number's name ends in its unit, apart from a final `max` or `min`.
 fn has_unit(name: &str) -> bool {
     let name = name
