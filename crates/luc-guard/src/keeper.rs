@@ -49,6 +49,7 @@ pub struct Saved {
 
 /// Keeps one file system.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools)] // each is a fact of its own
 pub struct Keeper {
     lengths: Lengths,
     guard: Guard,
@@ -59,6 +60,7 @@ pub struct Keeper {
     /// Whether the mode may still be one that a pair set: after a crash, or a failed switch.
     unsure: bool,
     commits: u64,
+    resumed: bool,
 }
 
 /// Saves the notes; an error is one line.
@@ -96,11 +98,17 @@ impl Keeper {
             cannot_save: false,
             unsure: saved.in_pair,
             commits,
+            resumed,
         })
     }
 
     pub fn guard(&self) -> &Guard {
         &self.guard
+    }
+
+    /// Tells whether it goes on from saved notes.
+    pub fn is_resumed(&self) -> bool {
+        self.resumed
     }
 
     pub fn is_left_alone(&self) -> bool {

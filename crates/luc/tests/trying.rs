@@ -398,6 +398,33 @@ fn a_guard_goes_on_after_a_kill_and_leaves_luc_at_rest() {
 }
 
 #[test]
+fn a_guard_says_that_it_drops_its_notes() {
+    let host = Host::new();
+    let _load = host.load(2000.0, 1000.0);
+    let file = "/run/luc/vdb.guard.json";
+    let guarded = || {
+        let before = host.notes();
+        let child = host.start(&["guard"]);
+        until("notes", || host.notes() != before);
+        signal(&child, Signal::TERM);
+        ended(child).0
+    };
+    let first = guarded();
+    assert!(!first.contains("guarded from"), "{first}");
+    let mut notes: serde_json::Value =
+        serde_json::from_str(&host.notes().expect("notes")).expect("JSON");
+    // LUC was on for longer before than it is now.
+    notes["guard"]["commits"] = u64::MAX.into();
+    host.machine.put(file, notes.to_string());
+    assert_holds(&guarded(), "(vdb): guarded from the start: ");
+    notes["device"] = "254:17".into();
+    for dropped in ["{".to_owned(), notes.to_string()] {
+        host.machine.put(file, dropped);
+        assert_holds(&guarded(), "(vdb): guarded from the start: ");
+    }
+}
+
+#[test]
 fn a_trial_comes_in_between_the_pairs_of_a_guard() {
     let host = Host::new();
     let _load = host.load(2000.0, 1000.0);

@@ -165,7 +165,7 @@ impl<'a> GuardedFileSystem<'a> {
         let turn = Claim::take(system, &attached, verb, Purpose::Switch)?;
         put_back_killed(system, &attached, &turn)?;
         let saved = trial_files::guarded(system, &attached).map(|(saved, _)| saved);
-        let resumed = saved.is_some();
+        let has_notes = claim.has_notes(system, trial_files::GUARD);
         let (mut subject, lacks) = HostSubject::new(system, attached)?;
         let keeper = Keeper::new(&mut subject, Lengths::default(), seed(), now(), saved);
         let keeper = keeper.map_err(|_| HostError::NotOn {
@@ -173,8 +173,11 @@ impl<'a> GuardedFileSystem<'a> {
         })?;
         let begun = if keeper.is_left_alone() {
             "its mode was set by hand: left alone until LUC is switched on again"
-        } else if resumed {
+        } else if keeper.is_resumed() {
             "guarded again, from where it stopped"
+        } else if has_notes {
+            "guarded from the start: earlier notes are damaged, or from before LUC was switched on \
+             here"
         } else {
             "guarded"
         };

@@ -153,6 +153,11 @@ impl Claim {
         luc_base::replace_file(&path, text.as_bytes()).map_err(|error| cannot(&error))
     }
 
+    /// Tells whether there are notes with this ending, of whatever disk or boot, valid or not.
+    pub fn has_notes(&self, system: &dyn System, ending: &str) -> bool {
+        file(system, &self.name, ending).is_file()
+    }
+
     /// Removes the notes with this ending.
     pub fn forget(&self, system: &dyn System, ending: &str) {
         let _ = fs::remove_file(file(system, &self.name, ending));
