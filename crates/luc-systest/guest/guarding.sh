@@ -20,8 +20,6 @@ yes "a trial comes in between" luc try /mnt/0 --minutes 1
 waits 6000 "certified" "grep -q 'certified after [0-9]* pairs: at least 0.99 of stock' /tmp/guard.said"
 is "stance" '"stance": "certified"' "$(stance)"
 luc status --json > "$LUC_OUT/certified.json"
-yes "the kernel log has the verdict of the trial in the kernel" \
-	sh -c "dmesg | grep 'luc: nullb0: verdict after [0-9]* pairs: go on; throughput +'"
 
 # LUC is switched off and on, and the module loaded again, under the guard.
 yes "off by hand" luc off --all --unload

@@ -386,7 +386,7 @@ fn render(answer: &Answer) -> Result<String, Trouble> {
         }
     }
     Ok(format!(
-        "{table}\nWhat `luc trace record` says there:\n\n{says}"
+        "{table}\nThere `luc trace record` says:\n\n{says}"
     ))
 }
 
