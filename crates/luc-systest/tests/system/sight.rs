@@ -385,9 +385,7 @@ fn render(answer: &Answer) -> Result<String, Trouble> {
             says.push_str(&wrapped(&format!("- {}: ``{line}``", host.words)));
         }
     }
-    Ok(format!(
-        "{table}\nThere `luc trace record` says:\n\n{says}"
-    ))
+    Ok(format!("{table}\nThere `luc trace record` says:\n\n{says}"))
 }
 
 /// Tells whether a line is about what is missing, not about what was recorded.
