@@ -83,7 +83,8 @@ impl Counts {
             // A group before its first I/O has no line.
             let fields = fields(&stat, disk).unwrap_or_default();
             let number = |key| value(fields, key).and_then(|bytes| bytes.parse().ok());
-            Some(number("rbytes").unwrap_or(0) + number("wbytes").unwrap_or(0_u64))
+            let (read, written) = (number("rbytes"), number("wbytes"));
+            Some(read.unwrap_or(0_u64).saturating_add(written.unwrap_or(0)))
         };
         Some(Self {
             stalled_us: value(some, "total")?.parse().ok()?,
@@ -106,14 +107,18 @@ impl Counts {
 
 /// The groups that may be delayed on a disk.
 fn on_disk(system: &dyn System, root: &Group, groups: &[Group], disk: Dev) -> Vec<Delayed> {
-    let by = |group: &Group| {
-        favours_latency(system, groups, group, disk)
-            .or_else(|| favours_weight(system, root, groups, group, disk))
-    };
-    let delayed = groups.iter().filter_map(|group| {
-        Some(Delayed {
-            by: by(group)?,
+    let cost_enabled = is_cost_enabled(system, root, disk);
+    let mut families: BTreeMap<Option<&str>, Vec<Settings>> = BTreeMap::new();
+    for group in groups {
+        let parent = group.path.rsplit_once('/').map(|(parent, _)| parent);
+        let settings = Settings::read(system, group, disk, cost_enabled);
+        families.entry(parent).or_default().push(settings);
+    }
+    let delayed = families.values().flat_map(|family| {
+        let favours = favours(family).into_iter();
+        favours.map(|(group, by)| Delayed {
             cgroup: group.path.clone(),
+            by,
             before: Counts::read(system, group, root, disk),
             since: Instant::now(),
             group: group.clone(),
@@ -124,64 +129,69 @@ fn on_disk(system: &dyn System, root: &Group, groups: &[Group], disk: Dev) -> Ve
     delayed.collect()
 }
 
-/// The other group of the same parent whose `io.latency` is strictest, if it is stricter than the
-/// group's own.
-fn favours_latency(
-    system: &dyn System,
-    groups: &[Group],
-    group: &Group,
-    disk: Dev,
-) -> Option<Favour> {
-    let target_us = |group: &Group| -> Option<u64> {
-        let latency = group.read(system, "io.latency")?;
-        value(fields(&latency, disk)?, "target")?.parse().ok()
-    };
-    let own_us = target_us(group).unwrap_or(u64::MAX);
-    let targets = siblings(groups, group).filter_map(|other| Some((target_us(other)?, other)));
-    let stricter = targets.filter(|(us, _)| *us < own_us);
-    let (us, other) = stricter.min_by_key(|(us, _)| *us)?;
-    Some(Favour::Latency {
-        of: other.path.clone(),
-        setting: format!("target={us}"),
-    })
+/// Settings of a group for a disk. Each file is read once, as there may be many groups.
+struct Settings<'a> {
+    group: &'a Group,
+    target_us: Option<u64>,
+    /// `None` where weights do not count.
+    weight: Option<u64>,
 }
 
-/// The group's own weight, if another of the same parent has more and io.cost is enabled.
-fn favours_weight(
-    system: &dyn System,
-    root: &Group,
-    groups: &[Group],
-    group: &Group,
-    disk: Dev,
-) -> Option<Favour> {
-    let qos = root.read(system, "io.cost.qos")?;
-    if value(fields(&qos, disk)?, "enable") != Some("1") {
-        return None;
+impl<'a> Settings<'a> {
+    fn read(system: &dyn System, group: &'a Group, disk: Dev, cost_enabled: bool) -> Self {
+        let target_us = || {
+            let latency = group.read(system, "io.latency")?;
+            value(fields(&latency, disk)?, "target")?.parse().ok()
+        };
+        let weight = || {
+            let weights = group.read(system, "io.weight")?;
+            let default = weights
+                .lines()
+                .find_map(|line| line.strip_prefix("default "));
+            let weight = fields(&weights, disk).or(default);
+            let weight = weight.and_then(|it| it.trim().parse().ok());
+            Some(weight.unwrap_or(WEIGHT_DEFAULT))
+        };
+        Self {
+            group,
+            target_us: target_us(),
+            weight: if cost_enabled { weight() } else { None },
+        }
     }
-    let weight = |group: &Group| -> Option<u64> {
-        let weights = group.read(system, "io.weight")?;
-        let default = weights
-            .lines()
-            .find_map(|line| line.strip_prefix("default "));
-        let weight = fields(&weights, disk).or(default);
-        Some(
-            weight
-                .and_then(|it| it.trim().parse().ok())
-                .unwrap_or(WEIGHT_DEFAULT),
-        )
-    };
-    let own = weight(group)?;
-    let most = siblings(groups, group).filter_map(weight).max()?;
-    (own < most).then(|| Favour::Weight {
-        setting: own.to_string(),
-    })
 }
 
-/// The other groups of the same parent.
-fn siblings<'a>(groups: &'a [Group], group: &'a Group) -> impl Iterator<Item = &'a Group> {
-    let parent = |group: &'a Group| group.path.rsplit_once('/').map(|(parent, _)| parent);
-    let others = groups.iter().filter(|other| other.path != group.path);
-    others.filter(move |other| parent(other) == parent(group))
+/// Tells whether io.cost is enabled for a disk.
+fn is_cost_enabled(system: &dyn System, root: &Group, disk: Dev) -> bool {
+    let qos = root.read(system, "io.cost.qos").unwrap_or_default();
+    fields(&qos, disk).and_then(|fields| value(fields, "enable")) == Some("1")
+}
+
+/// The groups of one parent that the kernel may delay in favour of another: of the one whose
+/// `io.latency` is strictest, or else of one with more weight.
+fn favours<'a>(family: &[Settings<'a>]) -> Vec<(&'a Group, Favour)> {
+    let targets = family
+        .iter()
+        .filter_map(|it| Some((it.target_us?, it.group)));
+    let strictest = targets.min_by_key(|(us, _)| *us);
+    let most = family.iter().filter_map(|it| it.weight).max();
+    let by_latency = |of: &Settings| {
+        let (us, other) = strictest?;
+        (us < of.target_us.unwrap_or(u64::MAX)).then(|| Favour::Latency {
+            of: other.path.clone(),
+            setting: format!("target={us}"),
+        })
+    };
+    let by_weight = |of: &Settings| {
+        let own = of.weight?;
+        (own < most?).then(|| Favour::Weight {
+            setting: own.to_string(),
+        })
+    };
+    let favours = family.iter().filter_map(|of| {
+        let by = by_latency(of).or_else(|| by_weight(of))?;
+        Some((of.group, by))
+    });
+    favours.collect()
 }
 
 #[cfg(test)]
@@ -247,6 +257,33 @@ mod tests {
         for off in ["", "254:16 enable=0\n", "254:0 enable=1\n"] {
             assert_eq!(found(off, "254:0 target=1\n"), [], "{off}");
         }
+    }
+
+    #[test]
+    fn the_strictest_target_comes_before_the_largest_weight() {
+        let groups = ["/a", "/b", "/c"].map(|path| Group {
+            path: path.into(),
+            folder: String::new(),
+        });
+        let settings = [(Some(5), 100), (Some(10), 50), (None, 200)];
+        let family = groups.iter().zip(settings);
+        let family = family.map(|(group, (target_us, weight))| Settings {
+            group,
+            target_us,
+            weight: Some(weight),
+        });
+        let family: Vec<_> = family.collect();
+        let favours = favours(&family).into_iter();
+        let favours: Vec<_> = favours.map(|(group, by)| (&*group.path, by)).collect();
+        let latency = Favour::Latency {
+            of: "/a".into(),
+            setting: "target=5".into(),
+        };
+        let weight = Favour::Weight {
+            setting: "100".into(),
+        };
+        let wanted = [("/a", weight), ("/b", latency.clone()), ("/c", latency)];
+        assert_eq!(favours, wanted);
     }
 
     #[test]
