@@ -101,6 +101,18 @@ fn data_bound() -> Trace {
     trace
 }
 
+/// The diagnosis of syncs that wait for data, with a limit on I/O.
+fn limited(limit: IoLimit) -> Diagnosis {
+    let facts = Facts {
+        io_limits: vec![limit],
+        ..watched()
+    };
+    let got = diagnose(&data_bound(), DEV, &facts);
+    check_text(&got);
+    assert_eq!(got.verdicts[0].kind, VerdictKind::DataFlush, "{got:?}");
+    got
+}
+
 #[test]
 fn a_limit_that_is_reached_is_the_remedy() {
     let advice = |cgroup: &str, used_share| {
@@ -110,19 +122,12 @@ fn a_limit_that_is_reached_is_the_remedy() {
             setting: "wbps=2097152".into(),
             used_share,
         };
-        let facts = Facts {
-            io_limits: vec![limit],
-            ..watched()
-        };
-        let got = diagnose(&data_bound(), DEV, &facts);
-        check_text(&got);
-        assert_eq!(got.verdicts[0].kind, VerdictKind::DataFlush, "{got:?}");
+        let got = limited(limit);
         assert_eq!(got.relief, Relief::Other);
         got.advice.join(" ")
     };
-    let limited = advice("/low", 0.97);
     assert_eq!(
-        limited,
+        advice("/low", 0.97),
         "Raise wbps in io.max of /low, or let it write less."
     );
     let faster = "take a faster disk";
@@ -143,13 +148,7 @@ fn stalls_in_favour_of_others_are_named() {
             setting: setting.into(),
             used_share,
         };
-        let facts = Facts {
-            io_limits: vec![limit],
-            ..watched()
-        };
-        let got = diagnose(&data_bound(), DEV, &facts);
-        check_text(&got);
-        assert_eq!(got.verdicts[0].kind, VerdictKind::DataFlush, "{got:?}");
+        let got = limited(limit);
         let evidence = got.verdicts[0].evidence.last().map(|it| it.text.clone());
         (evidence.unwrap_or_default(), got.advice.join(" "))
     };
