@@ -297,13 +297,17 @@ impl Node {
             serves: 0,
         };
         let tasks: Vec<Task> = all.map(task).collect();
+        // Two more: the journal's thread and the thread that writes metadata home.
+        let processors = Processors::new(&setup.machine, setup.mount.kernel, tasks.len() + 2);
+        let mut processors = processors.with_past(setup.seed);
+        if let Some(cpu) = setup.machine.journal_on {
+            processors.bind(id(tasks.len()), cpu);
+        }
         Self {
             costs: setup.costs,
             speed_changes: setup.machine.changes.clone(),
             calendar: Calendar::new(),
-            // Two more: the journal's thread and the thread that writes metadata home.
-            processors: Processors::new(&setup.machine, setup.mount.kernel, tasks.len() + 2)
-                .with_past(setup.seed),
+            processors,
             acting: None,
             disk: Disk::new(setup.disk.clone(), setup.seed),
             journal: Journal::new(&setup.journal),

@@ -55,6 +55,9 @@ pub struct ProcessorModel {
     pub changes: Vec<SpeedChange>,
     /// The governor that chooses the speeds, which then are not those of `mips` and `changes`.
     pub scaling: Option<Scaling>,
+    /// The only processor on which the journal's thread may run, one of `mips`, as `taskset -p`
+    /// sets it; `None` for all.
+    pub journal_on: Option<CpuId>,
 }
 
 /// Speeds of all processors from a moment on.
@@ -75,6 +78,7 @@ impl ProcessorModel {
             memory_page_ns: 0,
             changes: Vec::new(),
             scaling: None,
+            journal_on: None,
         }
     }
 }
@@ -131,6 +135,7 @@ pub struct Processors {
     tick_ns: u64,
     cpus: Vec<Cpu>,
     entities: Vec<Entity>,
+    has_bound: bool,
     /// The work left to each task, and the processor that it had last.
     work: Vec<u64>,
     last_cpu: Vec<usize>,
@@ -171,6 +176,7 @@ impl Processors {
             memory_page_ns: machine.memory_page_ns,
             tick_ns: kernel.tick_ns,
             entities: vec![Entity::default(); tasks],
+            has_bound: false,
             work: vec![0; tasks],
             last_cpu: (0..tasks).map(|task| task % count).collect(),
             cpus: cpus.collect(),
@@ -187,6 +193,13 @@ impl Processors {
             *entity = Entity::with_past(to_i64(past_ns));
         }
         self
+    }
+
+    /// Lets a task that has not run yet run on one processor alone.
+    pub fn bind(&mut self, task: TaskId, cpu: CpuId) {
+        self.last_cpu[task as usize] = usize::from(cpu);
+        self.entities[task as usize].is_bound = true;
+        self.has_bound = true;
     }
 
     /// Tells whether a task has a processor now.
@@ -239,7 +252,8 @@ impl Processors {
             self.note(had, now_ns);
         }
         let is_idle = |at: &usize| !self.cpus[*at].is_taken;
-        let at = if self.entities[id].is_leaving || is_idle(&had) {
+        let entity = &self.entities[id];
+        let at = if entity.is_leaving || entity.is_bound || is_idle(&had) {
             had
         } else {
             (0..self.cpus.len()).find(is_idle).unwrap_or(had)
@@ -324,21 +338,23 @@ impl Processors {
         Some(self.piece(at, now_ns))
     }
 
-    /// Takes a task from the longest queue for a processor without work.
+    /// Takes a task from the longest queue for a processor without work. If a task is bound, it may
+    /// be all that waits there, so that the others are asked as well.
     fn take_from_others(&mut self, at: usize, now_ns: u64) -> bool {
-        let others = (0..self.cpus.len()).filter(|other| *other != at);
-        let Some(longest) = others.max_by_key(|other| (self.cpus[*other].queue.len(), !other))
-        else {
-            return false;
-        };
-        let Some(task) = self.cpus[longest].queue.give(&mut self.entities) else {
+        let count = self.cpus.len();
+        let others = || (0..count).filter(|other| *other != at);
+        let longest = others().max_by_key(|other| (self.cpus[*other].queue.len(), !other));
+        let rest = others().filter(|_| self.has_bound);
+        let (cpus, entities) = (&mut self.cpus, &mut self.entities);
+        let give = |from: usize| Some((from, cpus[from].queue.give(entities)?));
+        let Some((from, task)) = longest.into_iter().chain(rest).find_map(give) else {
             return false;
         };
         self.moves(task, at);
         self.cpus[at].queue.wake(&mut self.entities, task);
-        self.cpus[longest].tasks -= 1;
+        self.cpus[from].tasks -= 1;
         self.cpus[at].tasks += 1;
-        self.note(longest, now_ns);
+        self.note(from, now_ns);
         self.govern(at, Cause::Arrival, now_ns);
         true
     }

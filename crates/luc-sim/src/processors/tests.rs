@@ -70,6 +70,33 @@ fn a_processor_without_work_takes_some_from_another() {
     assert_eq!(cpus.worked(1, 3000), (Worked::Done(0), None));
 }
 
+/// Under both schedulers, a bound task waits for its processor while another idles, and does not
+/// keep that one from the tasks that may move.
+#[test]
+fn a_bound_task_runs_on_its_processor_alone() {
+    for kernel in ["6.12", "6.1"] {
+        let kernel = kernel::named(kernel).expect("a kernel");
+        let mut cpus = processors_of(kernel, 3, 1000.0, 5);
+        cpus.bind(4, 0);
+        for task in [0, 1, 2] {
+            wake(&mut cpus, task, 1000 * (1 + u64::from(task)), 0);
+            cpus.worked(CpuId::try_from(task).expect("small"), 0);
+        }
+        wake(&mut cpus, 4, 1000, 0);
+        wake(&mut cpus, 3, 1000, 0);
+        assert_eq!(cpus.worked(0, 1000).0, Worked::Done(0));
+        assert_eq!(cpus.go_on_unbroken(0, 9000, 1000), end(0, 10_000));
+        // Task 3 waits for the first processor, behind the bound task; then only that one waits.
+        assert_eq!(cpus.worked(1, 2000).0, Worked::Done(1));
+        assert_eq!(cpus.leave(1, 2000), Some(end(1, 3000)));
+        assert_eq!(cpus.worked(1, 3000).0, Worked::Done(3));
+        assert_eq!(cpus.leave(1, 3000), None);
+        assert_eq!(cpus.worked(0, 10_000).0, Worked::Done(0));
+        assert_eq!(cpus.leave(0, 10_000), Some(end(0, 11_000)));
+        assert_eq!(cpus.worked(0, 11_000).0, Worked::Done(4));
+    }
+}
+
 #[test]
 fn switches_wake_ups_and_interrupts_take_time() {
     let machine = ProcessorModel {

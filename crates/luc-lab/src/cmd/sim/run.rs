@@ -69,6 +69,9 @@ pub struct Args {
     /// Change of speed at a moment, for example 2s=1500; may be repeated
     #[arg(long, value_name = "TIME=MIPS", allow_hyphen_values = true)]
     mips_at: Vec<String>,
+    /// Number of the only processor on which the journal's thread may run, from 0
+    #[arg(long, value_name = "CPU")]
+    journal_on: Option<u16>,
     /// Governor that chooses the clock, among those of --clocks
     #[arg(long, value_name = "NAME", requires = "clocks", conflicts_with_all = ["mips", "mips_at"],
         value_parser = governors())]
@@ -250,6 +253,13 @@ impl Args {
                 .ok_or_else(|| lacks("how fast they were: give --mips"))?;
         }
         let machine = speeds::machine(cpus, mips.as_deref().unwrap_or("1000"), &self.mips_at)?;
+        let cpus = machine.mips.len();
+        if let Some(cpu) = self.journal_on.filter(|cpu| usize::from(*cpu) >= cpus) {
+            return Err(format!(
+                "--journal-on {cpu}: the processors are 0 to {}",
+                cpus - 1
+            ));
+        }
         let clocks = self.clocks.as_deref().unwrap_or_default();
         let governor = self.governor.as_deref();
         let scaling = governor.map(|it| speeds::scaling(it, clocks, self.clock_per_processor));
@@ -257,6 +267,7 @@ impl Args {
             past_ns: self.past_us.map(|us| us * 1000),
             memory_page_ns: self.memory_page_ns,
             scaling: scaling.transpose()?,
+            journal_on: self.journal_on,
             ..machine
         })
     }

@@ -156,7 +156,8 @@ impl Queue for Cfs {
     }
 
     fn give(&mut self, all: &mut [Entity]) -> Option<TaskId> {
-        let (.., task) = *self.ready.tasks.back()?;
+        let mut from_last = self.ready.tasks.iter().rev().map(|(.., task)| *task);
+        let task = from_last.find(|task| !all[*task as usize].is_bound)?;
         let entity = &all[task as usize];
         self.ready.remove(entity, entity.vruntime_ns, task);
         Some(task)

@@ -125,7 +125,8 @@ impl Queue for Eevdf {
 
     fn give(&mut self, all: &mut [Entity]) -> Option<TaskId> {
         let mut from_last = self.ready.tasks.iter().rev().map(|(.., task)| *task);
-        let task = from_last.find(|task| !all[*task as usize].is_leaving)?;
+        let may_leave = |entity: &Entity| !entity.is_leaving && !entity.is_bound;
+        let task = from_last.find(|task| may_leave(&all[*task as usize]))?;
         all[task as usize].lag_ns = self.lag_ns(all, all[task as usize].vruntime_ns);
         self.remove(all, task);
         Some(task)

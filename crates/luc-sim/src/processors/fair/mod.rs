@@ -42,6 +42,8 @@ pub(super) struct Entity {
     order: u64,
     /// The task sleeps, but is in the queue until its turn.
     pub is_leaving: bool,
+    /// The task may run on its processor alone.
+    pub is_bound: bool,
 }
 
 impl Entity {
@@ -98,7 +100,8 @@ pub(super) trait Queue {
     /// Chooses the task that runs next; `None` if none is ready.
     fn choose(&mut self, all: &mut [Entity]) -> Option<TaskId>;
 
-    /// Removes a waiting task for another processor's queue: the one that would run last.
+    /// Removes a waiting task for another processor's queue: of those that may leave, the one that
+    /// would run last.
     fn give(&mut self, all: &mut [Entity]) -> Option<TaskId>;
 }
 
