@@ -15,7 +15,8 @@
 #define LUC_HOOKS(LUC_HOOK) \
 	LUC_HOOK(jbd2_complete_transaction, true) \
 	LUC_HOOK(jbd2_log_wait_commit, true) \
-	/* fsync of directories counts as urgent from 6.12 on */ \
+	/* fsync of directories counts as urgent: ext4 forces a commit (1077b2d53ef5, 6.4), */ \
+	/* and did so before, as if their data were journaled (ext4_should_journal_data()) */ \
 	LUC_HOOK(ext4_sync_file, false) \
 	LUC_HOOK(jbd2_journal_commit_transaction, true) \
 	LUC_HOOK(jbd2_journal_write_metadata_buffer, true) \
