@@ -188,7 +188,7 @@ int BPF_PROG(sync_exit, struct inode *inode, int ret)
 }
 
 /*
- * An operation waits for a commit that is no sync of a file. Its end is not hooked.
+ * An operation other than a sync of a file waits for a commit. Its end is not hooked.
  *
  * The doctor needs the number, and it always has a timeline. Counting for permanent use
  * does without: a program at the end of every handle would cost each change of the

@@ -2,7 +2,7 @@
 //!
 //! - [`words`]: numbers as people read them. [`nearest_name`]: what a misspelt name means.
 //!   [`random`]: numbers that a seed fixes for good. [`Latency`]: times of operations, and a
-//!   [`Recorder`] that collects them. [`Stop`]: a run is to end early. [`Programs`]: where they
+//!   [`Recorder`] that collects them. [`Stop`]: asks a run to end early. [`Programs`]: where they
 //!   are. [`replace_file`]: no reader sees half a file.
 
 // Names end with their unit, so many of them look alike.
