@@ -3,8 +3,8 @@
 # The door. Two commands are all a newcomer needs:
 #
 #   make demo    a stock Debian kernel, in a VM on virtual time, without and with LUC
-#   make test    unit, property, end-to-end and kernel tests: everything on one kernel, the
-#                most important on all
+#   make test    unit, property, end-to-end and kernel tests, on one kernel; with LONG=1 also
+#                those that take minutes each
 #
 # and more for those who work on it:
 #
@@ -32,14 +32,20 @@ export LUC_SKIPS := $(CURDIR)/target/skips
 export LUC_TIMES := $(CURDIR)/target/times
 LUC        := target/$(TARGET)/release/luc
 LAB        := target/$(TARGET)/release/luc-lab
+# `make check` leaves it, with assertions and checks of overflow.
+TESTED     := target/$(TARGET)/debug/luc
 # 6.12-races, for data races, can be had as well.
 DEBUG_KERNELS := 6.12-debug
 VERSION    := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 TELL_SKIPS := if [ -s $(LUC_SKIPS) ]; then cat $(LUC_SKIPS); fi; \
 	echo "tests skipped: $$(cat $(LUC_SKIPS) 2>/dev/null | wc -l)"
 TELL_SLOWEST := if [ -s $(LUC_TIMES) ]; then echo "slowest:"; sort -rn $(LUC_TIMES) | head -n 10; fi
-SYSTEST    := LUC_BIN=$(CURDIR)/$(LUC) $(CARGO) test --locked -p luc-systest --features lab --test system --
-# --include-ignored: tests on every kernel.
+# --workspace: with the features that `make check` compiled.
+SYSTEST     = LUC_BIN=$(CURDIR)/$(TESTED) $(CARGO) test --workspace --locked --features luc-systest/lab \
+	--test system --
+# Any text: tests that take minutes each, too.
+export LUC_LONG := $(LONG)
+# --include-ignored: all tests, on every kernel.
 EVERY      ?=
 TORTURE_DEBUG := $(LAB) torture --kernels 6.12-debug --only "ordered luc" --cuts 40
 REPRODUCTION := out/reproduction
@@ -54,16 +60,16 @@ deps:
 
 # Cargo knows what is out of date; make does not.
 programs:
-	@$(CARGO) build --release --locked $(QUIET) --bin luc --bin luc-lab
+	@$(CARGO) build --release --locked --bin luc --bin luc-lab
 
 # Cargo draws its progress on a terminal alone.
 demo:
 	@echo "step 1 of 3: packages that are missing (about 1 minute, if any)" >&2
 	@scripts/deps.sh
-	@echo "step 2 of 3: compiling (about 5 minutes on two cores the first time)" >&2
-	@$(MAKE) --no-print-directory programs QUIET="$$(test -t 2 || echo --quiet)"
-	@echo "step 3 of 3: measuring (about 4 minutes on two cores)" >&2
-	@$(LAB) demo --out out/demo
+	@echo "step 2 of 3: compiling (about 2 minutes on two cores the first time)" >&2
+	@$(CARGO) build --profile demo --locked $$(test -t 2 || echo --quiet) --bin luc --bin luc-lab
+	@echo "step 3 of 3: measuring (about 3 minutes on two cores)" >&2
+	@target/$(TARGET)/demo/luc-lab demo --out out/demo
 
 bench: deps
 	@$(MAKE) --no-print-directory programs
@@ -88,6 +94,7 @@ torture: deps
 fuzz:
 	@scripts/fuzz.sh
 
+debug: TESTED := $(LUC)
 debug: debug-kernels
 	CI=true $(SYSTEST) --include-ignored "[debug]"
 	@$(TORTURE_DEBUG)
@@ -106,7 +113,6 @@ check:
 
 test: deps check
 	@scripts/deps.sh --slurm
-	@$(MAKE) --no-print-directory programs
 	@rm -f $(LUC_TIMES)
 	$(SYSTEST) --test-threads 2 $(EVERY)
 	@$(TELL_SLOWEST)

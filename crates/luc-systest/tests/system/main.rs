@@ -1,8 +1,9 @@
 //! System tests: the program and the module in virtual machines, on stock kernels. All are in this
 //! one program, so that no processor waits for the last test of a file.
 //!
-//! With `--include-ignored` they run on every kernel (`make test-all`); a word selects tests by
-//! name or suite. Tests that this machine cannot run are counted as skipped.
+//! With `LUC_LONG` set the long ones run, too (`make test LONG=1`); with `--include-ignored` all run
+//! on every kernel (`make test-all`). A word selects tests by name or suite. Tests that this
+//! machine cannot run are counted as skipped.
 
 mod apps;
 mod debug;
@@ -59,9 +60,41 @@ const SUITES: [Suite; 21] = [
     ("guests", guests::tests),
 ];
 
-fn main() -> ExitCode {
+/// Tests of two to ten minutes each, which nobody has to wait for before each change.
+const LONG: [(&str, &str); 13] = [
+    ("toy", "new_rows_on_6.12"),
+    ("sight", "hosts_on_6.12"),
+    ("unload", "virtual_time_on_6.12"),
+    ("doctor", "module_on_6.12"),
+    ("try", "guard_on_6.12"),
+    ("disk", "disk_on_6.12"),
+    ("pressure", "disk_on_6.12"),
+    ("pressure", "system_on_6.12"),
+    ("faults", "faults_on_6.12"),
+    ("trace", "kprobes_on_6.12"),
+    ("truth", "programs_on_6.12"),
+    ("apps", "programs_run_on_ext4_and_xfs"),
+    ("verbs", "every_verb_keeps_its_word_on_6.1"),
+];
+
+/// All tests, with their suites.
+fn tests() -> Vec<Trial> {
     let of = |(suite, tests): Suite| tests().into_iter().map(move |test| test.with_kind(suite));
-    let tests = SUITES.into_iter().flat_map(of).collect();
+    let mut tests: Vec<Trial> = SUITES.into_iter().flat_map(of).collect();
+    if std::env::var_os("LUC_LONG").is_some_and(|set| !set.is_empty()) {
+        return tests;
+    }
+    for long in LONG {
+        let at = tests.iter().position(|it| (it.kind(), it.name()) == long);
+        let at = at.unwrap_or_else(|| panic!("no test {long:?}"));
+        let test = tests.remove(at).with_ignored_flag(true);
+        tests.insert(at, test);
+    }
+    tests
+}
+
+fn main() -> ExitCode {
+    let tests = tests();
     let conclusion = libtest_mimic::run(&Arguments::from_args(), tests);
     if doctor::well() {
         conclusion.exit_code()
