@@ -7,8 +7,10 @@
 use statrs::distribution::{ChiSquared, ContinuousCDF, StudentsT};
 use statrs::statistics::{Data, Median as _};
 
+pub use modes::{Modes, share_interval};
 pub use prior::Prior;
 
+mod modes;
 mod prior;
 
 /// A mean over repeats, with the interval in which the true mean lies.
