@@ -42,7 +42,7 @@ use clap::Parser as _;
 use luc_control::{Params, policy};
 use thiserror::Error;
 
-pub use node::{Node, Setup};
+pub use node::{Node, RUNS_MAX, Setup};
 
 /// Why nothing can be simulated.
 #[derive(Debug, Error, PartialEq, Eq)]

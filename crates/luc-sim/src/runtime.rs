@@ -83,6 +83,14 @@ impl Runtime {
         }
     }
 
+    /// Takes over what copy-out learned in an earlier run, and what it has yet to hear of its last
+    /// commit.
+    pub fn follow(&mut self, earlier: &Self) {
+        self.state.copy_left_commits = earlier.state.copy_left_commits;
+        self.copies = earlier.copies;
+        (self.delayed, self.seen) = (earlier.delayed, earlier.seen);
+    }
+
     /// Sets the knobs, from the next step on.
     pub fn set(&mut self, params: Params) {
         self.params = params;

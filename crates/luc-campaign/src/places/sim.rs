@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use luc_model::comparison::{Comparison, DELAY_US};
 use luc_model::summary::Summary;
-use luc_sim::SimError;
 use luc_sim::costs::Costs;
 use luc_sim::disk::DiskKind;
 use luc_sim::journal::kind::Choice;
@@ -13,6 +12,7 @@ use luc_sim::mount::Mount;
 use luc_sim::processors::governor;
 use luc_sim::processors::{MEMORY_PAGE_NS_MAX, PAST_US_MAX, ProcessorModel};
 use luc_sim::speeds;
+use luc_sim::{RUNS_MAX, SimError};
 use luc_trace::Trace;
 use luc_vm::disk::SIZE_MIB_DEFAULT;
 use serde_json::Value;
@@ -55,6 +55,16 @@ const FACTORS: &[Factor] = &[
                processor's speed",
         default: Some("0"),
         check: |text| whole(text, 0, MEMORY_PAGE_NS_MAX),
+    },
+    Factor {
+        name: "runs",
+        help: "runs that follow each other on one mount, of which the seed draws the one that is \
+               measured, or `none`: a single run",
+        default: Some(NONE),
+        check: |text| match text {
+            NONE => Ok(()),
+            runs => whole(runs, 1, RUNS_MAX.into()),
+        },
     },
     Factor {
         name: "governor",
@@ -233,12 +243,13 @@ fn simulate_arm(
 }
 
 /// The options of `luc-lab sim run` for the factors.
-const OPTIONS: [(&str, &str); 11] = [
+const OPTIONS: [(&str, &str); 12] = [
     ("disk", "--disk"),
     ("vcpus", "--cpus"),
     ("mips", "--mips"),
     ("past_us", "--past-us"),
     ("memory_page_ns", "--memory-page-ns"),
+    ("runs", "--runs"),
     ("governor", "--governor"),
     ("clocks", "--clocks"),
     ("kernel", "--kernel"),
@@ -384,6 +395,7 @@ fn setup(cell: &Cell, named: &NamedArm) -> std::result::Result<luc_sim::Setup, S
         mount: mount.map_err(|error| error.to_string())?,
         luc,
         seed: cell.seed,
+        runs: text(cell, "runs").parse().unwrap_or(1),
     })
 }
 

@@ -53,6 +53,9 @@ const COMMIT_INTERVAL_NS: u64 = 5_000_000_000;
 /// How long the kernel may delay a wake-up, so that one interrupt serves several tasks.
 pub(crate) const TIMER_SLACK_NS: u64 = 50_000;
 
+/// The largest sensible [`Setup::runs`].
+pub const RUNS_MAX: u32 = 1000;
+
 /// Everything that determines a run.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -66,6 +69,8 @@ pub struct Setup {
     pub luc: Option<Params>,
     /// Decides when tasks begin, their past on the scheduler, and the phases of an array's disks.
     pub seed: u64,
+    /// Runs that follow each other on one mount; the seed draws the one that counts.
+    pub runs: u32,
 }
 
 impl Setup {
@@ -79,6 +84,7 @@ impl Setup {
             mount: Mount::default(),
             luc: None,
             seed: 1,
+            runs: 1,
         }
     }
 }
@@ -352,6 +358,13 @@ impl Node {
     /// Returns the recording.
     pub fn recording(self) -> Recording {
         self.recorder.finish()
+    }
+
+    /// Starts with what copy-out learned in an earlier run, but for marks of its buffers.
+    pub fn follow(&mut self, earlier: &Self) {
+        if let (Some(runtime), Some(earlier)) = (&mut self.runtime, &earlier.runtime) {
+            runtime.follow(earlier);
+        }
     }
 
     /// Sets LUC's knobs, as `luc set` does; without LUC it does nothing.

@@ -184,6 +184,7 @@ impl Calibration {
             mount: Mount::default(),
             luc: None,
             seed: 1,
+            runs: 1,
         };
         let first = Commits::of(&recorded, disk::COMMITS_MAX);
         let fit = Fit::of(&first, &threads, &setup, first_ns);

@@ -18,7 +18,7 @@ use luc_sim::mount::Mount;
 use luc_sim::processors::governor::GOVERNORS;
 use luc_sim::processors::{MEMORY_PAGE_NS_MAX, PAST_US_MAX, ProcessorModel};
 use luc_sim::recorder::Recording;
-use luc_sim::{Setup, SimError, speeds};
+use luc_sim::{RUNS_MAX, Setup, SimError, speeds};
 
 use super::{calibrate, energy_machine};
 use crate::cmd::bench::print;
@@ -117,6 +117,11 @@ pub struct Args {
     /// Seed of the tasks' start times
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Runs that follow each other on one mount, so that copy-out's state outlives each; the seed
+    /// draws the one that is measured
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(RUNS_MAX)))]
+    runs: u32,
     /// File to record the run in, including the warm-up
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     record: Option<PathBuf>,
@@ -232,6 +237,7 @@ impl Args {
             mount: mount.map_err(|error| error.to_string())?,
             luc,
             seed: self.seed,
+            runs: self.runs,
         })
     }
 
