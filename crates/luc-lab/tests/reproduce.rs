@@ -81,6 +81,34 @@ fn nothing_measured_is_no_success() {
     assert_eq!(verdicts, [Some("unknown"), Some("unknown")]);
 }
 
+/// A result that this version cannot judge is named, not counted.
+#[test]
+fn results_of_another_version_are_named() {
+    let dir = tempfile::tempdir().expect("temporary folder");
+    std::fs::create_dir_all(dir.path().join("cells")).expect("a folder");
+    std::fs::write(
+        dir.path().join("cells/future.json"),
+        r#"{"schema":"luc-cell/2"}"#,
+    )
+    .expect("a cell");
+    let said = run(luc_lab()
+        .args(["reproduce", "D5.8", "--from-results", "--out"])
+        .arg(dir.path()));
+    assert_holds(&said, "cells/future.json is left out");
+    assert_holds(&said, "1 figure: 1 unknown");
+}
+
+/// Poles have no points, simulated or not.
+#[test]
+fn what_is_not_simulated_is_refused_in_a_line() {
+    let dir = tempfile::tempdir().expect("temporary folder");
+    let said = run(luc_lab()
+        .args(["reproduce", "DS3.3", "--simulated", "--out"])
+        .arg(dir.path()));
+    assert_holds(&said, "none of these figures has a simulated point");
+    assert_ends(&said, "[exit 2]\n");
+}
+
 /// The page in docs/ and its appendix are what the kept cells give by the current rules. `make
 /// reproduction` makes all of them.
 #[test]

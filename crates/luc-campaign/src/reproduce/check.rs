@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::published::{Claim, ClaimTake, Direction, Published, Unit};
+use super::published::{Claim, ClaimTake, Direction, Published, Unit, Windows};
+use super::sweep;
 use crate::check;
 use crate::error::did_you_mean;
 use crate::file::{Block, Campaign, Value, Where};
@@ -27,6 +28,9 @@ pub(super) fn all(all: &Published, campaign: &Campaign) -> Result<(), String> {
             return Err(format!("quick: no block {name}"));
         }
     }
+    for (name, windows) in &all.windows {
+        self::windows(windows, campaign).map_err(|why| format!("windows, {name}: {why}"))?;
+    }
     let mut seen = BTreeSet::new();
     for figure in &all.figures {
         for id in std::iter::once(&figure.id).chain(&figure.also) {
@@ -42,7 +46,7 @@ pub(super) fn all(all: &Published, campaign: &Campaign) -> Result<(), String> {
             return Err(format!("figure {} has no claim", figure.id));
         }
         for claim in &figure.claims {
-            self::claim(claim, campaign)
+            self::claim(claim, all, campaign)
                 .map_err(|why| format!("figure {}, {:?}: {why}", figure.id, claim.says))?;
         }
     }
@@ -53,7 +57,22 @@ fn has(block: &Block, factor: &str) -> bool {
     block.factors.keys().any(|name| name.get_ref() == factor)
 }
 
-fn claim(claim: &Claim, campaign: &Campaign) -> Result<(), String> {
+/// Checks that each value of the unknown has a window, of values that a block has.
+fn windows(windows: &Windows, campaign: &Campaign) -> Result<(), String> {
+    let factor = &windows.factor;
+    if windows.values.is_empty() {
+        return Err("no values".into());
+    }
+    if !campaign.blocks.iter().any(|block| has(block, factor)) {
+        return Err(format!("no block has a factor {factor}"));
+    }
+    match windows.values.iter().find(|(_, window)| window.is_empty()) {
+        Some((value, _)) => Err(format!("no {factor} stands for {value}")),
+        None => Ok(()),
+    }
+}
+
+fn claim(claim: &Claim, all: &Published, campaign: &Campaign) -> Result<(), String> {
     if claim.published.is_none() && claim.side.is_none() {
         return Err("a number or a side is needed".into());
     }
@@ -99,13 +118,13 @@ fn claim(claim: &Claim, campaign: &Campaign) -> Result<(), String> {
     } else if claim.take == ClaimTake::MoreEnds {
         claim.unit == Unit::Count
     } else {
-        (claim.take == ClaimTake::RiseEnds || figure.to.is_some()) == (claim.unit == Unit::Times)
+        (claim.take == ClaimTake::RiseEnds || figure.is_ratio()) == (claim.unit == Unit::Times)
     };
     if !unit_fits {
         return Err("the unit does not match the figure".into());
     }
     if (claim.take.is_plain() || !claim.causes.is_empty())
-        && (figure.to.is_some() || figure.minus.is_some())
+        && (figure.is_ratio() || figure.minus.is_some())
     {
         return Err("this take uses one arm's own values, without to or minus".into());
     }
@@ -121,9 +140,7 @@ fn claim(claim: &Claim, campaign: &Campaign) -> Result<(), String> {
         }
         _ => {}
     }
-    if let Some(factor) = claim.nuisance.as_ref().filter(|factor| !has(block, factor)) {
-        return Err(format!("nuisance: the block has no factor {factor}"));
-    }
+    nuisances(claim, all, campaign, block)?;
     if let Some(arm) = &claim.beside {
         let beside = crate::file::Figure {
             arm: arm.clone(),
@@ -131,7 +148,6 @@ fn claim(claim: &Claim, campaign: &Campaign) -> Result<(), String> {
         };
         check::figure(block, &beside)?;
     }
-    conditions(campaign, block, &claim.fits, "where")?;
     let explanation = claim.explanation.iter();
     let others = explanation
         .flat_map(|it| [("on", &it.on), ("off", &it.off)])
@@ -149,6 +165,34 @@ fn claim(claim: &Claim, campaign: &Campaign) -> Result<(), String> {
     }
 }
 
+/// Checks that every combination of the unknowns has points.
+fn nuisances(
+    claim: &Claim,
+    all: &Published,
+    campaign: &Campaign,
+    block: &Block,
+) -> Result<(), String> {
+    for name in &claim.nuisance {
+        let factor = all.windows.get(name).map_or(name, |it| &it.factor);
+        if !has(block, factor) {
+            return Err(format!("nuisance: the block has no factor {factor}"));
+        }
+        if claim.fits.contains_key(factor) && factor != name {
+            return Err(format!("nuisance {name}: where fixes {factor}"));
+        }
+    }
+    let parts = sweep::parts(campaign, all, claim);
+    if !claim.nuisance.is_empty() && parts.len() < 2 {
+        let names = claim.nuisance.join(", ");
+        return Err(format!("nuisance {names}: needs at least two values"));
+    }
+    for (name, part) in parts {
+        let name = if name.is_empty() { "where" } else { &name };
+        conditions(campaign, block, &part.fits, name)?;
+    }
+    Ok(())
+}
+
 /// Checks that points of the block fit.
 fn conditions(campaign: &Campaign, block: &Block, fits: &Where, name: &str) -> Result<(), String> {
     values(block, fits).map_err(|why| format!("{name}: {why}"))?;
@@ -156,7 +200,7 @@ fn conditions(campaign: &Campaign, block: &Block, fits: &Where, name: &str) -> R
     if points.iter().any(|point| point.fits(fits)) {
         return Ok(());
     }
-    Err(format!("no point matches {name}"))
+    Err(format!("{name}: no point matches"))
 }
 
 /// Checks that every value is one of the block's.

@@ -38,15 +38,20 @@ pub fn campaign(
             if let Some(named) = named {
                 keep(values, |value| named.contains(value));
             }
-            let quick = quick.then(|| published.quick.fits.get(factor)).flatten();
-            if let Some(wanted) = quick {
+            // Simulated points are quick enough with few repeats.
+            let is_less = quick && block.place == "lab";
+            let fits = is_less.then(|| published.quick.fits.get(factor)).flatten();
+            if let Some(wanted) = fits {
                 keep(values, |value| wanted.all().contains(value));
             }
         }
-        // The simulator's repeats cost next to nothing.
-        if quick && block.place == "lab" {
-            block.repeats_min = Some(published.quick.repeats);
-            block.repeats_max = Some(published.quick.repeats);
+        if quick {
+            let repeats = match block.place.as_str() {
+                "lab" => published.quick.repeats,
+                _ => published.quick.repeats_simulated,
+            };
+            block.repeats_min = Some(repeats);
+            block.repeats_max = Some(repeats);
         }
     }
     let empty: BTreeSet<String> = cut
@@ -63,6 +68,13 @@ pub fn campaign(
         (is_plotted || own.any(|claim| claim.block == *name)) && !is_left_out
     });
     (!cut.blocks.is_empty()).then_some(cut)
+}
+
+/// The simulated part of a campaign; `None` if it has none.
+pub fn simulated(campaign: &Campaign) -> Option<Campaign> {
+    let mut part = campaign.clone();
+    part.keep(|block| block.place == "sim");
+    (!part.blocks.is_empty()).then_some(part)
 }
 
 /// Keeps the wanted values; a factor that has none of them keeps all.
@@ -97,6 +109,14 @@ mod tests {
         let quick = of(&["D5.8"], true).unwrap();
         let [all, one, quick] = [&all, &one, &quick].map(points::all);
         assert!(all.len() > one.len() && one.len() > quick.len() && !quick.is_empty());
+        // Simulated claims look along the speeds, of which a quick run leaves out none.
+        let speeds = |points: &[points::Point<'_>]| -> BTreeSet<String> {
+            let simulated = points.iter().filter(|point| point.place() == "sim");
+            simulated
+                .map(|point| point.value("mips").to_owned())
+                .collect()
+        };
+        assert_eq!(speeds(&quick), speeds(&one));
         // The cells of a quick run are cells of the whole campaign.
         let keys: BTreeSet<String> = all.iter().map(|point| point.cell(1).key()).collect();
         for point in quick.iter().chain(&one) {

@@ -92,10 +92,7 @@ pub fn answer<'a>(
 
 fn answered<'a>(published: &Published, claim: &'a Claim, shown: &Shown<'_>) -> AnsweredClaim<'a> {
     let found = sweep::answer(shown, claim);
-    let mut judged = judge(claim, &found, published);
-    if let Some(factor) = &claim.nuisance {
-        judged = for_each_value(published, claim, factor, shown).unwrap_or(judged);
-    }
+    let (part, mut judged) = for_each_part(published, claim, shown);
     if judged.verdict == ClaimVerdict::Refuted
         && let Some(explanation) = &claim.explanation
         && let Some(why) = explained(published, claim, explanation, shown)
@@ -103,7 +100,7 @@ fn answered<'a>(published: &Published, claim: &'a Claim, shown: &Shown<'_>) -> A
         judged.verdict = ClaimVerdict::Explained;
         judged.why = why;
     }
-    let beside = sweep::beside(shown, claim).zip(claim.beside.as_deref());
+    let beside = sweep::beside(shown, &part).zip(claim.beside.as_deref());
     let is_known = matches!(
         judged.verdict,
         ClaimVerdict::SameDirection | ClaimVerdict::Refuted
@@ -146,32 +143,30 @@ fn judged(published: &Published, claim: &Claim, shown: &Shown<'_>) -> Judged {
     judge(claim, &sweep::answer(shown, claim), published)
 }
 
-/// The worst verdict over the values of a nuisance factor, and the values that have each verdict;
-/// `None` if the factor has no values.
-fn for_each_value(
-    published: &Published,
-    claim: &Claim,
-    factor: &str,
-    shown: &Shown<'_>,
-) -> Option<Judged> {
-    let values = sweep::values_of(shown, claim, factor);
-    let judged = values.iter().map(|value| {
-        let judged = judged(published, &claim.with(factor, value), shown);
-        (value.0.as_str(), judged)
+/// The part of the claim, one of [`sweep::parts`], that has the worst verdict; and that verdict,
+/// with the parts that have each other one.
+fn for_each_part(published: &Published, claim: &Claim, shown: &Shown<'_>) -> (Claim, Judged) {
+    let parts = sweep::parts(shown.campaign, published, claim).into_iter();
+    let judged = parts.map(|(name, part)| {
+        let judged = judged(published, &part, shown);
+        (name, part, judged)
     });
-    let judged: Vec<(&str, Judged)> = judged.collect();
-    let mut worst = judged.iter().max_by_key(|(_, it)| it.verdict)?.1.clone();
-    let parts = grouped(&judged, |(_, it)| it.verdict).into_iter();
-    let parts: Vec<String> = parts
+    let judged: Vec<(String, Claim, Judged)> = judged.collect();
+    let verdicts = grouped(&judged, |(_, _, it)| it.verdict).into_iter();
+    let verdicts: Vec<String> = verdicts
         .map(|(verdict, same)| {
-            let values: Vec<&str> = same.iter().map(|(value, _)| *value).collect();
-            format!("{} with {factor} {}", verdict.name(), values.join(", "))
+            let names: Vec<&str> = same.iter().map(|(name, ..)| name.as_str()).collect();
+            format!("{} with {}", verdict.name(), names.join(" or "))
         })
         .collect();
-    if parts.len() > 1 {
-        worst.why = format!("{} ({})", worst.why, parts.join("; "));
+    let worst = judged.into_iter().max_by_key(|(_, _, it)| it.verdict);
+    let Some((_, part, mut worst)) = worst else {
+        return (claim.clone(), self::judged(published, claim, shown));
+    };
+    if verdicts.len() > 1 {
+        worst.why = format!("{} ({})", worst.why, verdicts.join("; "));
     }
-    Some(worst)
+    (part, worst)
 }
 
 /// The cause of a difference, with our numbers where it is on and where it is off; `None` if the

@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn claims_about_nothing_are_refused() {
         let base = "[[figure]]\nid = \"D9.9\"\ntitle = \"t\"\nconditions = \"c\"\n[[figure.claim]]\nsays = \"s\"\nblock = \"bursts\"\nunit = \"times\"\npublished = 2\n";
-        let head = "question = \"\"\ncolumns = \"\"\ntolerance_share = 0.25\nsame_share = 0.05\n[documents]\nD = \"d\"\n[quick]\nrepeats = 3\n[quick.where]\n";
+        let head = "question = \"\"\ncolumns = \"\"\ntolerance_share = 0.25\nsame_share = 0.05\n[documents]\nD = \"d\"\n[quick]\nrepeats = 3\nrepeats_simulated = 3\n[quick.where]\n";
         let of = |claim: &str| {
             let text = format!("{head}{base}{claim}");
             let parsed = Published::parse("x.toml", &text, campaign());
@@ -90,7 +90,7 @@ mod tests {
             (format!("{ratio}side = \"same\""), "not allow a number"),
             (String::new(), "of or poles"),
             (
-                format!("{ratio}nuisance = \"past_us\""),
+                format!("{ratio}nuisance = [\"past_us\"]"),
                 "no factor past_us",
             ),
             (
@@ -107,6 +107,60 @@ mod tests {
             ),
         ] {
             let said = of(&claim).unwrap_err();
+            assert!(said.contains(why) && !said.contains('\n'), "{said}");
+        }
+    }
+
+    /// Unknowns need values, and points for each of them.
+    #[test]
+    fn unknowns_without_values_are_refused() {
+        let base = "[[figure]]\nid = \"D9.9\"\ntitle = \"t\"\nconditions = \"c\"\n[[figure.claim]]\nsays = \"s\"\nblock = \"metarates-cores\"\nunit = \"times\"\npublished = 2\nof = { arm = \"luc\", to = \"stock\", measure = \"rate\" }\nnuisance = [\"ipc\"]\n";
+        let head = "question = \"\"\ncolumns = \"\"\ntolerance_share = 0.25\nsame_share = 0.05\n[documents]\nD = \"d\"\n[quick]\nrepeats = 3\nrepeats_simulated = 3\n[quick.where]\n[windows.ipc]\nsays = \"ipc\"\n";
+        let of = |windows: &str, claim: &str| {
+            let text = format!("{head}{windows}{base}{claim}");
+            let parsed = Published::parse("x.toml", &text, campaign());
+            parsed.map(drop).map_err(|error| error.to_string())
+        };
+        let both = "factor = \"mips\"\nvalues = { half = [800], one = [1600] }\n";
+        assert_eq!(of(both, ""), Ok(()));
+        for (windows, claim, why) in [
+            (
+                both.replace("mips", "mhz"),
+                "",
+                "windows, ipc: no block has a factor mhz",
+            ),
+            (
+                both.replace("[800]", "[]"),
+                "",
+                "windows, ipc: no mips stands for half",
+            ),
+            (
+                "factor = \"mips\"\nvalues = {}\n".to_owned(),
+                "",
+                "windows, ipc: no values",
+            ),
+            (
+                both.replace("half = [800], ", ""),
+                "",
+                "nuisance ipc: needs at least two values",
+            ),
+            (
+                both.replace("[800]", "[801]"),
+                "",
+                "ipc half: mips is never 801",
+            ),
+            (
+                both.to_owned(),
+                "where = { mips = 800 }\n",
+                "nuisance ipc: where fixes mips",
+            ),
+            (
+                both.to_owned(),
+                "where = { procs = [] }\n",
+                "ipc half: no point matches",
+            ),
+        ] {
+            let said = of(&windows, claim).unwrap_err();
             assert!(said.contains(why) && !said.contains('\n'), "{said}");
         }
     }

@@ -5,7 +5,9 @@
 use std::fmt::Write as _;
 
 use luc_report::show::document::Chart;
+use luc_report::show::number;
 use luc_report::text::fill;
+use luc_stats::Modes;
 
 use super::document::{
     Answered, AnsweredClaim, claims_text, heading, rules, source, tally_text, why,
@@ -13,6 +15,7 @@ use super::document::{
 use super::published::Published;
 use super::verdict::ClaimVerdict;
 use crate::figures::PointResults;
+use crate::file::{Figure, Plot};
 use crate::show::{self, Shown};
 
 /// Returns the page. `plots` has the names of their files, `appendix` is the path of the appendix.
@@ -42,6 +45,9 @@ pub fn page(
     for (file, chart) in plots {
         // Writing to a String cannot fail, here and below.
         let _ = writeln!(out, "## {}\n\n![{}]({file})\n", chart.title, chart.y_label);
+    }
+    if let Some(shown) = shown {
+        of_modes(&mut out, published, shown);
     }
     ended(out)
 }
@@ -115,8 +121,9 @@ fn of_chart(out: &mut String, chart: &Chart) {
     let rows = chart.x.iter().enumerate().map(|(at, x)| {
         let spots = chart.lines.iter().map(|line| line.spots[at].as_ref());
         let spots = spots.map(|spot| {
-            let form = luc_report::show::number::three;
-            spot.map_or("-".to_owned(), |it| show::with_ends(it.y, it.ends, form))
+            spot.map_or("-".to_owned(), |it| {
+                show::with_ends(it.y, it.ends, number::three)
+            })
         });
         std::iter::once(x.clone()).chain(spots).collect()
     });
@@ -125,6 +132,59 @@ fn of_chart(out: &mut String, chart: &Chart) {
         &headings.collect::<Vec<_>>(),
         &rows.collect::<Vec<_>>(),
     );
+}
+
+/// Writes the points of the plots whose runs fall into two groups with different rates; nothing if
+/// there are none.
+fn of_modes(out: &mut String, published: &Published, shown: &Shown<'_>) {
+    let plots = shown.campaign.plots.iter();
+    let rows: Vec<Vec<String>> = plots
+        .flat_map(|plot| modes_of(plot, published, shown))
+        .collect();
+    if rows.is_empty() {
+        return;
+    }
+    out.push_str("## Points with two kinds of runs\n\n");
+    let text = "The runs of these points fall into two groups. The gap between them is wider than \
+                either, and the mean that the plot shows is neither. The interval of the share is \
+                Wilson's, 95%.";
+    block(out, text);
+    let headings = [
+        "plot",
+        "line",
+        "at",
+        "lower",
+        "upper",
+        "share of the upper",
+        "runs",
+    ];
+    table(out, &headings.map(String::from), &rows);
+}
+
+fn modes_of(plot: &Plot, published: &Published, shown: &Shown<'_>) -> Vec<Vec<String>> {
+    let confidence = shown.campaign.stop.confidence;
+    let points = shown.points(plot.block.get_ref(), &plot.fits);
+    let row = |figure: &Figure, point: &PointResults<'_>| {
+        let modes = Modes::of(&point.values(figure), confidence)?;
+        let [lower, upper] = modes.means;
+        if upper - lower <= published.same_share * upper {
+            return None;
+        }
+        let line = match plot.lines.as_str() {
+            "arm" => figure.arm.clone(),
+            factor => format!("{factor} {}", point.point.value(factor)),
+        };
+        let [lower, upper] = modes.means.map(number::three);
+        let share = show::with_ends(modes.upper_share, Some(modes.ends), number::percent);
+        let at = point.point.value(&plot.x).to_owned();
+        let title = plot.title.clone();
+        let runs = modes.runs.to_string();
+        Some(vec![title, line, at, lower, upper, share, runs])
+    };
+    let is_rate = |figure: &&Figure| figure.measure == "rate" && !figure.is_ratio();
+    let figures = plot.figures.iter().filter(is_rate);
+    let rows = figures.flat_map(|figure| points.iter().filter_map(move |it| row(figure, it)));
+    rows.collect()
 }
 
 fn of_figure(out: &mut String, figure: &Answered<'_>) {

@@ -21,10 +21,24 @@ pub struct Published {
     pub columns: String,
     /// The part of the campaign that a quick run measures.
     pub quick: Quick,
+    /// Unknowns that no factor stands for, by their names.
+    #[serde(default)]
+    pub windows: BTreeMap<String, Windows>,
     /// Names of the documents by the first letter of their figures' names.
     pub documents: BTreeMap<String, String>,
     #[serde(rename = "figure")]
     pub figures: Vec<Reported>,
+}
+
+/// An unknown that decides which values of a factor stand for the documents' values.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Windows {
+    /// The unknown, for the reader.
+    pub says: String,
+    pub factor: String,
+    /// The factor's values for each value of the unknown.
+    pub values: BTreeMap<String, Vec<Value>>,
 }
 
 /// A quick run: few points, fewest repeats.
@@ -32,10 +46,12 @@ pub struct Published {
 #[serde(deny_unknown_fields)]
 pub struct Quick {
     pub repeats: u32,
+    /// Repeats of simulated points, which cost less.
+    pub repeats_simulated: u32,
     /// Blocks that it does not measure.
     #[serde(default)]
     pub without: Vec<String>,
-    /// Values that factors keep, if a block has them.
+    /// Values that factors keep in the lab, if a block has them.
     #[serde(rename = "where")]
     pub fits: Where,
 }
@@ -88,8 +104,10 @@ pub struct Claim {
     pub block: String,
     #[serde(default, rename = "where")]
     pub fits: Where,
-    /// A factor whose true value nobody knows: the claim has to hold for each of its values.
-    pub nuisance: Option<String>,
+    /// Factors or [`Published::windows`] whose true values nobody knows: the claim has to hold for
+    /// each combination of their values.
+    #[serde(default)]
+    pub nuisance: Vec<String>,
     /// The factor along which `take` looks, from its first value to its last.
     pub over: Option<String>,
     /// Arm shown for comparison: today's LUC, where `of` is a published controller.
@@ -221,14 +239,13 @@ impl Claim {
         }
     }
 
-    /// The claim with one value of a factor.
+    /// The claim where a factor has one of these values.
     #[must_use]
-    pub fn with(&self, factor: &str, value: &Value) -> Self {
-        let mut one = self.clone();
-        one.nuisance = None;
-        let value = Values::Many(vec![value.clone()]);
-        one.fits.insert(factor.to_owned(), value);
-        one
+    pub fn with(&self, factor: &str, values: &[Value]) -> Self {
+        let mut part = self.clone();
+        let values = Values::Many(values.to_vec());
+        part.fits.insert(factor.to_owned(), values);
+        part
     }
 
     /// The claim at all points that its answer needs: its own, the lab's and its explanation's.

@@ -6,9 +6,9 @@ use luc_control::poles;
 
 use super::causes;
 use super::found::{Candidate, Found};
-use super::published::{Claim, ClaimTake, Gains};
+use super::published::{Claim, ClaimTake, Gains, Published};
 use crate::figures::PointResults;
-use crate::file::{Block, Figure, Value, Where};
+use crate::file::{Block, Campaign, Figure, Value, Where};
 use crate::points::Point;
 use crate::show::Shown;
 use luc_stats::{Interval, Prior, Variance};
@@ -42,9 +42,49 @@ pub fn beside(shown: &Shown<'_>, claim: &Claim) -> Option<Found> {
     Some(figure_of(shown, claim, block, &figure))
 }
 
+/// The claim for each combination of the values of its unknowns, with the names of these values;
+/// the claim alone if it has no unknown.
+pub fn parts(campaign: &Campaign, published: &Published, claim: &Claim) -> Vec<(String, Claim)> {
+    let mut parts = vec![(String::new(), claim.clone())];
+    for name in &claim.nuisance {
+        let (factor, values) = values_of_unknown(campaign, published, claim, name);
+        let with = |(label, part): &(String, Claim)| {
+            let of = |(value, window): &(String, Vec<Value>)| {
+                let separator = if label.is_empty() { "" } else { " and " };
+                (
+                    format!("{label}{separator}{value}"),
+                    part.with(factor, window),
+                )
+            };
+            values.iter().map(of).collect::<Vec<_>>()
+        };
+        parts = parts.iter().flat_map(with).collect();
+    }
+    parts
+}
+
+/// The factor that stands for an unknown, and its values for each value of the unknown.
+fn values_of_unknown<'a>(
+    campaign: &Campaign,
+    published: &'a Published,
+    claim: &Claim,
+    name: &'a str,
+) -> (&'a str, Vec<(String, Vec<Value>)>) {
+    if let Some(windows) = published.windows.get(name) {
+        let values = windows.values.iter();
+        let of = |(value, window): (&String, &Vec<Value>)| {
+            (format!("{} {value}", windows.says), window.clone())
+        };
+        return (&windows.factor, values.map(of).collect());
+    }
+    let values = values_of(campaign, claim, name).into_iter();
+    let of = |value: Value| (format!("{name} {}", value.0), vec![value]);
+    (name, values.map(of).collect())
+}
+
 /// The values of a factor at the claim's points.
-pub fn values_of(shown: &Shown<'_>, claim: &Claim, factor: &str) -> Vec<Value> {
-    let block = shown.campaign.block(&claim.block).into_iter();
+fn values_of(campaign: &Campaign, claim: &Claim, factor: &str) -> Vec<Value> {
+    let block = campaign.block(&claim.block).into_iter();
     let factors = block.flat_map(|block| &block.factors);
     let values = factors
         .filter(|(name, _)| name.get_ref() == factor)
@@ -212,7 +252,7 @@ fn along<'a>(
     points: &[&'a PointResults<'a>],
 ) -> Vec<Place<'a>> {
     let over = claim.over.as_deref().unwrap_or_default();
-    let order = values_of(shown, claim, over);
+    let order = values_of(shown.campaign, claim, over);
     let step = |point: &Point<'_>| {
         order
             .iter()
@@ -277,10 +317,8 @@ fn label(block: &Block, point: &Point<'_>, but: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::document;
-    use super::super::published::Published;
     use super::super::verdict::{self, ClaimVerdict};
     use super::*;
-    use crate::file::Campaign;
     use crate::points;
     use crate::result::ArmResult;
     use crate::store::{CellResult, Results};
@@ -448,6 +486,10 @@ repeats_max = 3
         let mut published = Published::builtin().clone();
         published.figures.truncate(1);
         published.figures[0].claims = vec![toml::from_str(&claim).unwrap()];
+        let speeds = "says = \"ipc\"\nfactor = \"mips\"\n\
+                      values = { half = [125, 250], one = [250, 500] }";
+        let speeds = toml::from_str(speeds).unwrap();
+        published.windows.insert("speeds".to_owned(), speeds);
         let figures = published.chosen(&[]).unwrap();
         let shown = Shown::new(&campaign, &results, None);
         let answers = document::answer(&published, &figures, Some(&shown));
@@ -478,9 +520,15 @@ repeats_max = 3
 
     #[test]
     fn a_claim_has_to_hold_for_each_value_of_a_nuisance_factor() {
-        let (verdict, why) = loss_judged("nuisance = \"vcpus\"");
+        let (verdict, why) = loss_judged("nuisance = [\"vcpus\"]");
         assert_eq!(verdict, ClaimVerdict::Refuted);
         let parts = "(refuted with vcpus 1; same direction with vcpus 4)";
+        assert!(why.ends_with(parts), "{why}");
+        // Four processors lose from 250 to 500 MIPS alone, one never does.
+        let (verdict, why) = loss_judged("nuisance = [\"vcpus\", \"speeds\"]");
+        assert_eq!(verdict, ClaimVerdict::Refuted);
+        let parts = "(refuted with vcpus 1 and ipc half or vcpus 1 and ipc one or vcpus 4 and ipc \
+                     half; same direction with vcpus 4 and ipc one)";
         assert!(why.ends_with(parts), "{why}");
     }
 

@@ -36,17 +36,21 @@ const FIGURES: &str = "figures";
 #[command(after_help = "Examples:\n\
     \x20 luc-lab reproduce --list\n\
     \x20 luc-lab reproduce D5.6 D5.8 --quick\n\
+    \x20 luc-lab reproduce --quick --simulated\n\
     \x20 luc-lab reproduce --from-results --markdown reproduction.md")]
 pub struct Args {
     /// Figures and tables, by their names in --list [default: all]
     #[arg(value_name = "FIGURE")]
     figures: Vec<String>,
     /// List the figures; measure nothing
-    #[arg(long, conflicts_with_all = ["quick", "from_results", "any_version", "markdown"])]
+    #[arg(long, conflicts_with_all = ["quick", "simulated", "from_results", "any_version", "markdown"])]
     list: bool,
     /// Measure few points, with the fewest repeats that give a confidence interval
     #[arg(long)]
     quick: bool,
+    /// Measure the simulated points alone, which need no virtual machine
+    #[arg(long, conflicts_with_all = ["from_results", "source"])]
+    simulated: bool,
     /// Use existing results; measure nothing
     #[arg(long)]
     from_results: bool,
@@ -84,21 +88,37 @@ impl Verb for Args {
             // Nothing to measure: poles are computed.
             return self.tell(&document::answer(all, &figures, None), None, None, context);
         };
-        let (store, measured) = if self.from_results {
-            (Store::existing(&self.out).or_failure()?, None)
+        let asked = if self.simulated {
+            let none = "none of these figures has a simulated point; leave out --simulated";
+            let part = chosen::simulated(&campaign);
+            part.ok_or_else(|| Failure::usage("reproduce", none))?
         } else {
+            campaign.clone()
+        };
+        let asked = Some(asked).filter(|_| !self.from_results);
+        let (store, measured) = if let Some(asked) = asked {
             let source = self.source.as_deref();
             let setup = Setup {
                 any_version: self.any_version,
-                ..campaign::setup(["lab"], source, &self.out, None, context)?
+                ..campaign::setup(campaign::places(&asked), source, &self.out, None, context)?
             };
             let store = Store::open(&self.out).or_failure()?;
             let bar = Bar::new();
             let local = Local { jobs: self.jobs };
-            let ended = run::run(&campaign, &store, &local, &setup, false, &bar).or_failure()?;
+            let ended = run::run(&asked, &store, &local, &setup, false, &bar).or_failure()?;
             (store, Some((setup, ended)))
+        } else {
+            (Store::existing(&self.out).or_failure()?, None)
         };
         let results = store.read().or_failure()?;
+        for path in &results.damaged {
+            let path = path.display();
+            writeln!(
+                context.err,
+                "{path} is left out: damaged, or of another version of luc-lab; remove it to \
+                 measure its cell again"
+            )?;
+        }
         let current = measured.as_ref().map(|(setup, _)| setup);
         let shown = Shown::new(&campaign, &results, current);
         let answers = document::answer(all, &figures, Some(&shown));
