@@ -115,6 +115,18 @@ impl DiskActivity {
             flushes: self.flushes + other.flushes,
         }
     }
+
+    /// Returns the activity since an earlier state of the same disks.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            disks: self.disks,
+            busy_ns: self.busy_ns - earlier.busy_ns,
+            read_bytes: self.read_bytes - earlier.read_bytes,
+            written_bytes: self.written_bytes - earlier.written_bytes,
+            flushes: self.flushes - earlier.flushes,
+        }
+    }
 }
 
 impl Activity {
@@ -133,11 +145,7 @@ impl Activity {
             .zip(before)
             .map(|(now, before)| now.since(before))
             .collect();
-        let (now, before) = (&mut self.disks, earlier.disks);
-        now.busy_ns -= before.busy_ns;
-        now.read_bytes -= before.read_bytes;
-        now.written_bytes -= before.written_bytes;
-        now.flushes -= before.flushes;
+        self.disks = self.disks.since(earlier.disks);
         self
     }
 }

@@ -14,7 +14,7 @@ numbers=0
 for file in "$disks"/lucdisk0/*; do
 	name=${file##*/}
 	case $name in
-	power | partitions | record | fault* | replica | cut | log*) continue ;;
+	power | partitions | activity | record | fault* | replica | cut | log*) continue ;;
 	esac
 	numbers=$((numbers + 1))
 	refused lucdisk0 "$name" "Invalid argument" "" x -1 1x 0x 1.5 "1 2" 99999999999999999999 \
@@ -36,7 +36,7 @@ refused lucdisk0 fault "Invalid argument" x write "write 0" "$rule" "$rule x" "$
 refused lucdisk0 replica "Invalid argument" lucdisk9 lucdisk0 lucdisk_b sda \
 	lucdisk0lucdisk0lucdisk0lucdisk0lucdisk0
 refused lucdisk0 cut "Invalid argument" "" x "0 none 0" "0 none"
-for attr in fault_hits log_entries log_lost log log_flushes; do
+for attr in activity fault_hits log_entries log_lost log log_flushes; do
 	if (echo 1 > $disks/lucdisk0/$attr) 2> /dev/null; then
 		bad "$attr can be written"
 	else

@@ -32,7 +32,7 @@ keep() {
 	for knob in "$disks/$1"/*; do
 		name=${knob##*/}
 		case $name in
-		power | partitions | record* | fault* | replica | cut | log*) ;;
+		power | partitions | activity | record* | fault* | replica | cut | log*) ;;
 		*) echo "$name $(cat "$knob")" ;;
 		esac
 	done > "$LUC_OUT/$2.knobs"
@@ -42,6 +42,7 @@ disk lucdisk0 size_mib=64 channels=1 write_latency_ns=4000000
 put lucdisk0 record 1
 dd if=/dev/zero of=/dev/lucdisk0 bs=4k count=20 oflag=direct 2> /dev/null
 is "20 writes, one after the other" "20 write-done 4000000" "$(spans lucdisk0 | sort | uniq -c | xargs)"
+is "what it did: busy ns, bytes read and written, flushes" "80000000 0 81920 0" "$(get lucdisk0 activity)"
 keep lucdisk0 serial
 put lucdisk0 record 1
 writers lucdisk0 16

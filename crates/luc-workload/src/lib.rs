@@ -30,6 +30,7 @@ mod file_phase;
 mod folder;
 mod hardware;
 mod journal;
+mod lab_disks;
 mod letters;
 mod marks;
 mod observer;

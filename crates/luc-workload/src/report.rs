@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use luc_power::activity::Activity;
+use luc_power::activity::{Activity, DiskActivity};
 use luc_power::meter::{Energy, Spent};
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +39,13 @@ pub struct BenchReport {
     /// Busy time of all processors within the measurement, nanoseconds: every instruction that the
     /// machine ran, in and outside the kernel; `None` if it cannot be read (needs root).
     pub cpu_busy_ns: Option<u64>,
+    /// Time that `cpu_busy_ns` and `disks` cover, nanoseconds: tasks that keep the processors busy
+    /// delay both readings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_elapsed_ns: Option<u64>,
+    /// Activity of the disks; `None` unless they are the lab's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disks: Option<DiskActivity>,
     /// Time of all processors in programs within the measurement, nanoseconds, sampled by the
     /// kernel's ticks; `None` in reports of earlier versions.
     #[serde(default)]
@@ -49,8 +56,8 @@ pub struct BenchReport {
     /// Counters of the processors; `None` if the machine has none or this user may not read them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware: Option<HardwareCounts>,
-    /// Activity of the machine's parts, from which a model computes their energy; `None` for a run
-    /// on a real machine.
+    /// Activity of the machine's parts, from which a model computes their energy; `None` where it
+    /// is not known: outside simulator and lab.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<Activity>,
     /// Energy within the measurement, if it was asked for.
@@ -79,6 +86,8 @@ impl BenchReport {
             fsyncs_per_commit: (commits > 0).then(|| fsyncs as f64 / commits as f64),
             syncs_by_commits: None,
             cpu_busy_ns: observed.cpu_busy_ns,
+            cpu_elapsed_ns: observed.cpu_elapsed_ns,
+            disks: observed.disks,
             cpu_user_ns: observed.cpu_user_kernel_ns.map(|(user, _)| user),
             cpu_kernel_ns: observed.cpu_user_kernel_ns.map(|(_, kernel)| kernel),
             hardware: observed.hardware.known(),

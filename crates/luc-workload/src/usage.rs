@@ -33,11 +33,16 @@ impl Usage {
         })
     }
 
+    /// Time since `earlier`, nanoseconds.
+    pub fn elapsed_ns_since(self, earlier: Self) -> u64 {
+        self.at_ns.saturating_sub(earlier.at_ns)
+    }
+
     /// Busy time of all processors together since `earlier`, nanoseconds. A processor that is
     /// asleep has not yet added its present sleep; with one processor that cannot happen, because
     /// the reader runs on it.
     pub fn busy_ns_since(self, earlier: Self) -> u64 {
-        let elapsed = self.at_ns.saturating_sub(earlier.at_ns) * self.cpus;
+        let elapsed = self.elapsed_ns_since(earlier) * self.cpus;
         elapsed.saturating_sub(self.idle_ns.saturating_sub(earlier.idle_ns))
     }
 }
@@ -122,6 +127,7 @@ mod tests {
             idle_ns,
             cpus: 2,
         };
+        assert_eq!(usage(1500, 700).elapsed_ns_since(usage(1000, 100)), 500);
         assert_eq!(usage(1500, 700).busy_ns_since(usage(1000, 100)), 400);
         assert_eq!(usage(1500, 9700).busy_ns_since(usage(1000, 100)), 0);
     }

@@ -4,6 +4,8 @@
  *
  *   size_mib, every knob	fixed while the disk is on; a replica has no use
  *				for them
+ *   activity			"BUSY_NS READ_BYTES WRITTEN_BYTES FLUSHES" since it is
+ *				on; read
  *   partitions			1: look for a partition table; while off
  *   power			0 or 1
  *   fault, fault_seed		rules and generator, see fault.c; any time
@@ -151,6 +153,22 @@ static ssize_t lucdisk_power_store(struct config_item *item, const char *text, s
 	return lucdisk_switch_store(item, text, count, lucdisk_power_set);
 }
 
+static ssize_t lucdisk_activity_show(struct config_item *item, char *page)
+{
+	struct lucdisk *disk = lucdisk_of(item);
+	struct lucdisk_activity done;
+	ssize_t len = -ENODEV;
+
+	mutex_lock(&disk->lock);
+	if (disk->powered) {
+		done = lucdisk_queue_activity(disk);
+		len = sysfs_emit(page, "%llu %llu %llu %llu\n", done.busy_ns, done.read_bytes,
+				 done.written_bytes, done.flushes);
+	}
+	mutex_unlock(&disk->lock);
+	return len;
+}
+
 static ssize_t lucdisk_fault_attr_show(struct config_item *item, char *page)
 {
 	return lucdisk_fault_show(lucdisk_of(item), page);
@@ -295,6 +313,7 @@ CONFIGFS_ATTR(lucdisk_, size_mib);
 CONFIGFS_ATTR(lucdisk_, record_mib);
 CONFIGFS_ATTR(lucdisk_, partitions);
 CONFIGFS_ATTR(lucdisk_, power);
+CONFIGFS_ATTR_RO(lucdisk_, activity);
 CONFIGFS_ATTR(lucdisk_, fault_seed);
 CONFIGFS_ATTR_RO(lucdisk_, fault_hits);
 CONFIGFS_ATTR(lucdisk_, record);
@@ -328,6 +347,7 @@ static struct configfs_attribute *lucdisk_attrs[] = {
 	LUCDISK_KNOBS(LUCDISK_KNOB_ATTR_REF)
 	&lucdisk_attr_partitions,
 	&lucdisk_attr_power,
+	&lucdisk_attr_activity,
 	&lucdisk_attr_fault,
 	&lucdisk_attr_fault_seed,
 	&lucdisk_attr_fault_hits,

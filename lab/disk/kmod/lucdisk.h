@@ -197,6 +197,14 @@ struct lucdisk_cmd {
 	blk_status_t status;
 };
 
+/* Activity of a disk, which is busy while at least one request is in service. */
+struct lucdisk_activity {
+	u64 busy_ns;
+	u64 read_bytes;
+	u64 written_bytes;
+	u64 flushes;
+};
+
 struct lucdisk_queue {
 	spinlock_t lock;
 	struct lucdisk_state model;
@@ -209,6 +217,9 @@ struct lucdisk_queue {
 	struct list_head finished;	/* the timer hands them to the block layer */
 	struct hrtimer timer;
 	bool dying;
+	u32 in_service;			/* requests that the model has started */
+	u64 busy_since_ns;		/* when in_service became more than 0 */
+	struct lucdisk_activity done;	/* since power on, all requests that ended */
 };
 
 extern const struct blk_mq_ops lucdisk_mq_ops;
@@ -218,6 +229,8 @@ void lucdisk_queue_abort(struct lucdisk *disk);
 void lucdisk_queue_exit(struct lucdisk *disk);
 /* Under queue.lock: advances model and log to now. */
 void lucdisk_queue_advance(struct lucdisk *disk, u64 now_ns);
+/* The disk's activity since it was switched on, up to now. */
+struct lucdisk_activity lucdisk_queue_activity(struct lucdisk *disk);
 
 /* ---- replica.c ---- */
 

@@ -64,11 +64,32 @@ static void lucdisk_queue_start(struct lucdisk *disk, u64 now_ns)
 		cmd = queue->waiting_cmd[i];
 		cmd->modelled = true;
 		done_ns = lucdisk_start(params, &queue->model, &waiting[i], now_ns);
+		if (!queue->in_service++)
+			queue->busy_since_ns = now_ns;
 		after = --queue->waiting_n - i;
 		memmove(&waiting[i], &waiting[i + 1], after * sizeof(*waiting));
 		memmove(&queue->waiting_cmd[i], &queue->waiting_cmd[i + 1], after * sizeof(cmd));
 		lucdisk_queue_run(queue, cmd, lucdisk_add_ns(done_ns, cmd->stall_ns));
 	}
+}
+
+static void lucdisk_queue_count(struct lucdisk_queue *queue, const struct lucdisk_cmd *cmd)
+{
+	struct lucdisk_activity *done = &queue->done;
+
+	switch (cmd->request.op) {
+	case LUCDISK_READ:
+		done->read_bytes += cmd->request.bytes;
+		break;
+	case LUCDISK_WRITE:
+		done->written_bytes += cmd->request.bytes;
+		break;
+	case LUCDISK_FLUSH:
+		done->flushes++;
+		break;
+	}
+	if (!--queue->in_service)
+		done->busy_ns += cmd->done_ns - queue->busy_since_ns;
 }
 
 void lucdisk_queue_advance(struct lucdisk *disk, u64 now_ns)
@@ -80,11 +101,30 @@ void lucdisk_queue_advance(struct lucdisk *disk, u64 now_ns)
 	while ((cmd = list_first_entry_or_null(&queue->running, struct lucdisk_cmd, list)) &&
 	       cmd->done_ns <= now_ns) {
 		list_move_tail(&cmd->list, &queue->finished);
-		if (cmd->modelled)
+		if (cmd->modelled) {
 			lucdisk_end(&disk->params, &queue->model, &cmd->request, cmd->done_ns);
+			lucdisk_queue_count(queue, cmd);
+		}
 		lucdisk_log_done(disk, cmd, cmd->done_ns);
 		lucdisk_queue_start(disk, cmd->done_ns);
 	}
+}
+
+struct lucdisk_activity lucdisk_queue_activity(struct lucdisk *disk)
+{
+	struct lucdisk_queue *queue = &disk->queue;
+	struct lucdisk_activity done;
+	u64 now_ns;
+
+	/* Interrupts off: the timer takes it too. */
+	spin_lock_irq(&queue->lock);
+	now_ns = ktime_get_ns();
+	lucdisk_queue_advance(disk, now_ns);
+	done = queue->done;
+	if (queue->in_service)
+		done.busy_ns += now_ns - queue->busy_since_ns;
+	spin_unlock_irq(&queue->lock);
+	return done;
 }
 
 static void lucdisk_queue_arm(struct lucdisk_queue *queue)
@@ -256,6 +296,8 @@ int lucdisk_queue_init(struct lucdisk *disk)
 	lucdisk_timer_init(&queue->timer, lucdisk_timer);
 	queue->waiting_n = 0;
 	queue->arrivals = 0;
+	queue->in_service = 0;
+	queue->done = (struct lucdisk_activity) {};
 	queue->dying = false;
 	return 0;
 }
