@@ -38,6 +38,9 @@ pub struct Arm {
     /// File system instead of the cell's.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub fs: String,
+    /// Arguments of mkfs instead of the cell's.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub mkfs: String,
     /// Mount options instead of the cell's.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub mount: String,

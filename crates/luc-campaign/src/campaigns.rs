@@ -21,6 +21,10 @@ const ALL: &[(&str, &str)] = &[
     ("journals", include_str!("../../../campaigns/journals.toml")),
     ("power", include_str!("../../../campaigns/power.toml")),
     ("arena", include_str!("../../../campaigns/arena.toml")),
+    (
+        "recommend",
+        include_str!("../../../campaigns/recommend.toml"),
+    ),
     ("apps", include_str!("../../../campaigns/apps.toml")),
 ];
 

@@ -1,6 +1,7 @@
 //! A cell: one measurement, on a machine and file systems of its own.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -43,6 +44,16 @@ impl Cell {
     pub fn key(&self) -> String {
         // Maps of text and numbers always have a JSON form.
         serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// The workload file of this machine that the benchmark runs, if it runs one.
+    pub(crate) fn workload_file(&self) -> Option<PathBuf> {
+        let words = shlex::split(&self.bench)?;
+        let [bench, file, ..] = &words[..] else {
+            return None;
+        };
+        let file = PathBuf::from(file);
+        (bench == "run" && file.is_file()).then_some(file)
     }
 
     /// Name of the result's file: a digest of the key and of the versions.

@@ -7,10 +7,10 @@ use toml::Spanned;
 use crate::arms::{self, Arm};
 use crate::cell::Cell;
 use crate::error::{CampaignError, did_you_mean};
-use crate::file::{Block, Campaign, Column, Figure, Goal, TableSpec, Where};
+use crate::file::{Block, Campaign, Column, Figure, TableSpec, Values, Where};
 use crate::measures;
 use crate::places::{self, Place};
-use crate::points;
+use crate::points::{self, ARM};
 
 /// A complaint, with its offset in the text if known.
 type Complaint = (Option<usize>, String);
@@ -156,11 +156,28 @@ fn columns(table: &TableSpec) -> Result<(), String> {
         return Err(format!("column {:?} names no arm", column.heading));
     }
     over_points(table)?;
-    let has_column = |goal: &&Goal| {
+    let has_heading = |heading: &String| {
         let mut columns = table.columns.iter();
-        columns.any(|column| column.heading == goal.heading)
+        columns.any(|column| column.heading == *heading)
     };
-    match table.goals.iter().find(|goal| !has_column(goal)) {
+    if let Some(ranked) = &table.ranked {
+        if table.is_over_points() || table.across.is_some() || table.worst.is_some() {
+            return Err(
+                "ranked: each row is one point, so `across`, `worst` and columns over many \
+                        points are not possible"
+                    .into(),
+            );
+        }
+        if ranked.by.is_empty() {
+            return Err("ranked: `by` names no column".into());
+        }
+        if let Some(by) = ranked.by.iter().find(|by| !has_heading(by)) {
+            let known = table.columns.iter().map(|column| column.heading.as_str());
+            let near = did_you_mean(by, known);
+            return Err(format!("ranked: no column has the heading {by:?}{near}"));
+        }
+    }
+    match table.goals.iter().find(|goal| !has_heading(&goal.heading)) {
         Some(goal) => Err(format!(
             "a goal for {:?}, but no column has that heading",
             goal.heading
@@ -249,12 +266,12 @@ fn block(campaign: &Campaign, block: &Block) -> Result<(), Complaint> {
     let factors = block.factors.keys().map(toml::Spanned::get_ref);
     let known: BTreeSet<&String> = factors.collect();
     let settings = block.set.iter().map(|setting| &setting.fits);
-    for condition in settings.chain(&block.skip) {
-        for name in condition.keys() {
-            if !known.contains(name) {
-                let near = did_you_mean(name, known.iter().map(|name| name.as_str()));
-                return Err(named(format!("where: no factor {name}{near}")));
-            }
+    let of_settings = settings.flat_map(|condition| condition.keys());
+    let of_skip = block.skip.iter().flat_map(|condition| condition.keys());
+    for name in of_settings.chain(of_skip.filter(|name| *name != ARM)) {
+        if !known.contains(name) {
+            let near = did_you_mean(name, known.iter().map(|name| name.as_str()));
+            return Err(named(format!("where: no factor {name}{near}")));
         }
     }
     if block.draw == Some(0) {
@@ -262,7 +279,10 @@ fn block(campaign: &Campaign, block: &Block) -> Result<(), Complaint> {
     }
     let points = points::of_block(campaign, block);
     if points.is_empty() && campaign.half.is_none() {
-        return Err(named("every point is skipped, so there is no cell".into()));
+        return Err(named(format!(
+            "every point is skipped{}, so there is no cell",
+            skipped(block)
+        )));
     }
     for point in points {
         let first = point.cell(1);
@@ -275,6 +295,40 @@ fn block(campaign: &Campaign, block: &Block) -> Result<(), Complaint> {
         cell(&first).map_err(named)?;
     }
     Ok(())
+}
+
+/// The first rule by which points are skipped, if its factors have no other values here.
+fn skipped(block: &Block) -> String {
+    let has_only = |(name, wanted): (&String, &Values)| {
+        let factor = block.factors.iter().find(|(own, _)| own.get_ref() == name);
+        let own = factor.map_or(&[] as &[_], |(_, values)| values.all());
+        own.iter().all(|value| wanted.all().contains(value))
+    };
+    let mut rules = block.skip.iter().filter(|skip| !skip.contains_key(ARM));
+    let rule = rules.find(|skip| skip.iter().all(has_only));
+    let of_rule = rule.into_iter().flatten().map(|(name, _)| {
+        let own = points::values_of(block, name).collect::<Vec<_>>();
+        format!("{name} {}", own.join(", "))
+    });
+    let of_rule: Vec<String> = of_rule.collect();
+    if of_rule.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", of_rule.join(" with "))
+    }
+}
+
+/// Whether a block uses the value of a factor itself, not only as a condition.
+pub(crate) fn uses(campaign: &Campaign, block: &Block, factor: &str) -> bool {
+    let place = places::find(&block.place);
+    let own = place.map_or(&[] as &[_], |place| place.factors());
+    let bench = std::iter::once(block.bench.get_ref().as_str());
+    let of_own = own
+        .iter()
+        .flat_map(|own| points::values_of(block, own.name));
+    own.iter().any(|own| own.name == factor)
+        || points::names_asked(block, bench.chain(of_own)).contains(factor)
+        || names_of_arms(campaign, block).contains(factor)
 }
 
 fn names_of_arms<'a>(campaign: &'a Campaign, block: &'a Block) -> BTreeSet<&'a str> {
@@ -351,7 +405,15 @@ fn used(campaign: &Campaign, block: &Block) -> Result<(), String> {
 /// Checks that each value of a condition occurs for its factor somewhere in the block.
 fn has_values(block: &Block, condition: &Where) -> Result<(), String> {
     for (name, values) in condition {
-        let possible: BTreeSet<&str> = points::values_of(block, name).collect();
+        let possible: BTreeSet<&str> = if name == ARM {
+            block
+                .arms
+                .iter()
+                .map(|arm| arm.get_ref().as_str())
+                .collect()
+        } else {
+            points::values_of(block, name).collect()
+        };
         for value in values.all() {
             if !possible.contains(value.0.as_str()) {
                 let possible: Vec<&str> = possible.into_iter().collect();

@@ -168,7 +168,7 @@ pub struct Block {
     pub set: Vec<Setting>,
     /// Block whose `set` is appended to this one's.
     pub set_as: Option<Spanned<String>>,
-    /// Combinations to leave out.
+    /// Combinations to leave out; with [`crate::points::ARM`], that arm alone is left out.
     #[serde(default)]
     pub skip: Vec<Where>,
     /// Number of points to draw by the campaign's seed; their own seeds are drawn, too. `None`: all
@@ -270,12 +270,27 @@ pub struct TableSpec {
     /// Bounds for some rows; they override those of the column.
     #[serde(default, rename = "goal")]
     pub goals: Vec<Goal>,
+    /// Makes it a ranking of its rows.
+    pub ranked: Option<Ranked>,
+}
+
+/// How the rows of a table compete.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ranked {
+    /// Factors that are conditions, not choices: each combination of their values has a ranking of
+    /// its own.
+    pub within: Vec<String>,
+    /// Headings of the columns that decide, the highest first; several count by their geometric
+    /// mean.
+    pub by: Vec<String>,
 }
 
 impl TableSpec {
     /// The factors that tell its figures apart.
     pub fn factors(&self) -> impl Iterator<Item = &String> {
-        self.rows.iter().chain(&self.across)
+        let within = self.ranked.iter().flat_map(|ranked| &ranked.within);
+        within.chain(&self.rows).chain(&self.across)
     }
 
     /// Whether each row summarizes many points.
@@ -538,6 +553,15 @@ impl Campaign {
                 }));
         }
         Ok(())
+    }
+
+    /// Takes this machine for every measure of the energy model.
+    pub fn model_machine(&mut self, machine: &str) {
+        let columns = self.tables.iter_mut().flat_map(|table| &mut table.columns);
+        for column in columns.filter(|column| column.measure.starts_with("model_")) {
+            let measure = column.measure.split(':').next().unwrap_or_default();
+            column.measure = format!("{measure}:{machine}");
+        }
     }
 
     pub fn block(&self, name: &str) -> Option<&Block> {

@@ -1,19 +1,25 @@
 //! Measures one cell; every back-end uses this.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use luc_report::BatchProgress;
+use sha2::{Digest as _, Sha256};
 
 use crate::cell::{Cell, Versions};
 use crate::error::{CampaignError, Result};
 use crate::places::{self, Needs, Place, Setup};
 use crate::store::Store;
 
+/// Everything that decides the versions of a cell: its place, its machine and its workload file.
+type Kind = (String, BTreeMap<String, String>, Option<PathBuf>);
+
 /// The versions that cells have on this machine now, determined once for each kind of machine.
 pub struct VersionsOf<'a> {
     setup: &'a Setup,
-    known: Vec<(String, BTreeMap<String, String>, Versions)>,
+    known: Vec<(Kind, Versions)>,
 }
 
 impl<'a> VersionsOf<'a> {
@@ -43,18 +49,34 @@ impl<'a> VersionsOf<'a> {
         let Some(place) = places::find(&cell.place) else {
             return Ok(None);
         };
-        let same =
-            |(name, machine, _): &(String, _, _)| *name == cell.place && *machine == cell.machine;
+        let kind = (
+            cell.place.clone(),
+            cell.machine.clone(),
+            cell.workload_file(),
+        );
+        let same = |(known, _): &(Kind, Versions)| *known == kind;
         let at = if let Some(at) = self.known.iter().position(same) {
             at
         } else {
-            let now = place.versions(cell, self.setup)?;
-            let kind = (cell.place.clone(), cell.machine.clone(), now);
-            self.known.push(kind);
+            let now = versions(place, cell, self.setup)?;
+            self.known.push((kind, now));
             self.known.len() - 1
         };
-        Ok(self.known.get(at).map(|(_, _, versions)| versions))
+        Ok(self.known.get(at).map(|(_, versions)| versions))
     }
+}
+
+/// The versions of the place, and a digest of the workload file.
+fn versions(place: &dyn Place, cell: &Cell, setup: &Setup) -> Result<Versions> {
+    let mut versions = place.versions(cell, setup)?;
+    if let Some(file) = cell.workload_file() {
+        let text = fs::read(&file).map_err(CampaignError::file("read", &file))?;
+        versions.insert(
+            "workload".to_owned(),
+            format!("{:.16x}", Sha256::digest(text)),
+        );
+    }
+    Ok(versions)
 }
 
 /// A cell without a result, to be measured by another process.
@@ -92,7 +114,7 @@ pub fn measure_cell(
     progress: &mut dyn luc_vm::Progress,
 ) -> Result<bool> {
     let place = place_of(cell)?;
-    let versions = place.versions(cell, setup)?;
+    let versions = versions(place, cell, setup)?;
     if store.has(cell, &versions) {
         return Ok(true);
     }

@@ -110,7 +110,10 @@ pub const ALL: &[Measure] = &[
     Measure {
         name: "busy_share",
         help: "busy time of all processors over the time of the measurement",
-        of: |arm, _| of_elapsed(arm, arm.report.cpu_busy_ns?),
+        of: |arm, _| {
+            let elapsed_ns = arm.report.cpu_elapsed_ns.unwrap_or(arm.report.elapsed_ns);
+            share(arm.report.cpu_busy_ns, Some(elapsed_ns))
+        },
         form: number::percent,
     },
     Measure {

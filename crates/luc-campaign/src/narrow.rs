@@ -1,5 +1,6 @@
 //! A part of a campaign: some blocks, other values of factors, another number of repeats.
 
+use crate::check;
 use crate::error::{CampaignError, Result, did_you_mean};
 use crate::file::{Campaign, Half, Value, Values};
 
@@ -33,6 +34,30 @@ fn draw(text: &str) -> std::result::Result<u32, String> {
         _ if text == "all" => Ok(u32::MAX),
         Ok(points) if points > 0 => Ok(points),
         _ => Err("expected a number of points or `all`".to_owned()),
+    }
+}
+
+/// Checks the values of a factor that only chooses among settings: any other value would change
+/// nothing.
+fn known_values(factor: &str, known: &Values, wanted: &[Value]) -> std::result::Result<(), String> {
+    let is_unknown = |value: &&Value| !known.all().contains(value);
+    match wanted.iter().find(is_unknown) {
+        None => Ok(()),
+        Some(Value(value)) => {
+            let known: Vec<&str> = known.all().iter().map(|it| it.0.as_str()).collect();
+            let near = did_you_mean(value, known.iter().copied());
+            let known = known.join(", ");
+            Err(format!("{factor} is never {value}{near}; known: {known}"))
+        }
+    }
+}
+
+impl Campaign {
+    /// The values of a factor in all blocks.
+    pub fn values_of(&self, factor: &str) -> impl Iterator<Item = &str> {
+        let factors = self.blocks.iter().flat_map(|block| &block.factors);
+        let named = factors.filter(move |(name, _)| name.get_ref() == factor);
+        named.flat_map(|(_, values)| values.all().iter().map(|value| value.0.as_str()))
     }
 }
 
@@ -77,12 +102,18 @@ impl Part {
                 let near = did_you_mean(factor, all.map(|name| name.get_ref().as_str()));
                 return Err(bad(format!("no factor {factor}{near}")));
             }
-            let factors = campaign
-                .blocks
-                .iter_mut()
-                .flat_map(|block| &mut block.factors);
-            for (_, values) in factors.filter(|(name, _)| name.get_ref() == factor) {
-                *values = Values::Many(wanted.clone());
+            let blocks = campaign.blocks.iter();
+            let are_used: Vec<bool> = blocks
+                .map(|block| check::uses(&campaign, block, factor))
+                .collect();
+            for (block, is_used) in campaign.blocks.iter_mut().zip(are_used) {
+                let own = block.factors.iter_mut();
+                for (_, values) in own.filter(|(name, _)| name.get_ref() == factor) {
+                    if !is_used {
+                        known_values(factor, values, &wanted).map_err(bad)?;
+                    }
+                    *values = Values::Many(wanted.clone());
+                }
             }
         }
         campaign.keep(|block| match self.blocks.as_slice() {

@@ -80,6 +80,9 @@ fn fits(values: &BTreeMap<String, String>, conditions: &Where) -> bool {
     })
 }
 
+/// Stands for the arm in [`Block::skip`].
+pub const ARM: &str = "arm";
+
 /// All points of a campaign, in the order of its text.
 pub fn all(campaign: &Campaign) -> Vec<Point<'_>> {
     campaign
@@ -176,7 +179,12 @@ fn point<'a>(
             Some((factor.name.to_owned(), expanded(value, &values)))
         })
         .collect();
-    let named = block.arms.iter().map(|name| {
+    let is_here = |name: &&toml::Spanned<String>| {
+        let mut with_arm = factors.clone();
+        with_arm.insert(ARM.to_owned(), name.get_ref().clone());
+        !block.skip.iter().any(|skip| fits(&with_arm, skip))
+    };
+    let named = block.arms.iter().filter(is_here).map(|name| {
         let mut arm = arm(campaign, name.get_ref())
             .map(Arm::deciding)
             .unwrap_or_default();

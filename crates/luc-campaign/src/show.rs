@@ -19,9 +19,11 @@ use crate::store::{CellResult, Failed, Results};
 use luc_stats::{Interval, Prior};
 
 mod charts;
+mod ranking;
 mod tables;
 mod tally;
 
+pub use ranking::{Choice, Ranking};
 pub(crate) use tables::TableLine;
 pub use tally::Tally;
 
@@ -140,7 +142,12 @@ impl<'a> Shown<'a> {
         let mut tally = Tally::default();
         let mut sections: Vec<(&str, Section)> = Vec::new();
         for table in &self.campaign.tables {
-            sections.push((table.block.get_ref(), self.section(table, &mut tally)));
+            let of_table = match &table.ranked {
+                Some(ranked) => self.ranked_sections(table, ranked),
+                None => vec![self.section(table, &mut tally)],
+            };
+            let block = table.block.get_ref().as_str();
+            sections.extend(of_table.into_iter().map(|section| (block, section)));
         }
         sections.retain(|(_, section)| !section.table.groups.is_empty());
         for plot in &self.campaign.plots {

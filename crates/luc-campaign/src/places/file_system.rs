@@ -10,6 +10,10 @@ pub const FS: Factor = Factor {
     help: "file system: ext4, ext4-nojournal, ext3, ext2, xfs, btrfs",
     default: Some("ext4"),
     check: |text| match kind_of(text) {
+        None if text == "reiserfs" => Err(format!(
+            "Linux has no ReiserFS since 6.13; must be one of {}",
+            FsType::NAMES
+        )),
         Some(FsType::None) | None => Err(format!("must be one of {}", FsType::NAMES)),
         Some(_) => Ok(()),
     },
@@ -49,6 +53,7 @@ pub fn text<'a>(cell: &'a Cell, factor: &str) -> &'a str {
 pub fn check(cell: &Cell) -> Result<(), String> {
     for named in &cell.arms {
         let (arm, name) = (&named.arm, kind_name(cell, named));
+        (MKFS.check)(&arm.mkfs).map_err(|why| format!("arm {}: mkfs: {why}", named.name))?;
         let Some(kind) = kind_of(name).filter(|kind| *kind != FsType::None) else {
             return Err(format!("arm {}: no file system {name}", named.name));
         };
@@ -73,6 +78,12 @@ fn chosen<'a>(own: &'a str, cell: &'a Cell, factor: &Factor) -> &'a str {
 
 fn kind_name<'a>(cell: &'a Cell, named: &'a NamedArm) -> &'a str {
     chosen(&named.arm.fs, cell, &FS)
+}
+
+/// The arm's arguments of mkfs, or else the cell's.
+pub fn mkfs_arguments(cell: &Cell, named: &NamedArm) -> Vec<String> {
+    // An unclosed quote was refused before.
+    shlex::split(chosen(&named.arm.mkfs, cell, &MKFS)).unwrap_or_default()
 }
 
 /// The arm's kind of file system and mount options, or else the cell's.

@@ -379,7 +379,7 @@ impl Bench<'_> {
             return Err(CampaignError::Interrupted);
         }
         let (kind, options) = file_system(self.cell, named);
-        let arguments = shlex::split(text(self.cell, "mkfs")).unwrap_or_default();
+        let arguments = file_system::mkfs_arguments(self.cell, named);
         scratch::format(&self.device.node, kind, &arguments).map_err(told)?;
         let dir = self.folder.join("mnt");
         scratch::mount(&self.device.node, &dir, kind, &options).map_err(told)?;

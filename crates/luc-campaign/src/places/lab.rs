@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use luc_power::activity::{Activity, AtClock, ProcessorActivity};
+use luc_sim::SimError;
+use luc_sim_loads::Load;
 use luc_vm::cache::Cache;
 use luc_vm::{Content, DiskSpec, GuestFile, KernelList, LabError, RunSpec, Step, tree};
-use luc_workload::apps;
+use luc_workload::{BenchReport, apps};
 
 use super::file_system::{self, text};
 use super::{Factor, Needs, Place, Setup, whole};
@@ -15,6 +18,9 @@ use crate::result::{ArmResult, Measured};
 use crate::steps::{self, Steps};
 
 pub struct Lab;
+
+/// The guest's copy of a workload file of this machine.
+const WORKLOAD_FILE: &str = "/workload.f";
 
 /// Folder of the guest with the root file system of a real program.
 const APP_ROOT: &str = "/app";
@@ -101,7 +107,7 @@ fn disks(cell: &Cell, named: &NamedArm) -> std::result::Result<Vec<DiskSpec>, La
         mount.clone_into(&mut disk.mount_opts);
     }
     disk.mkfs_args
-        .extend(shlex::split(text(cell, "mkfs")).unwrap_or_default());
+        .extend(file_system::mkfs_arguments(cell, named));
     let mut disks = vec![disk];
     if named.arm.elsewhere {
         disks.push("0ns:1:64M".parse()?);
@@ -148,6 +154,7 @@ impl Place for Lab {
                 .try_for_each(DiskSpec::check)
                 .map_err(|error| error.to_string())?;
         }
+        files_fit(cell)?;
         if let Some(name) = app(cell) {
             let found = apps::builtin().find(name);
             found.map_err(|error| format!("app {name}: {error}"))?;
@@ -203,6 +210,9 @@ impl Place for Lab {
         let kernel = text(cell, "kernel");
         let module = luc_vm::build_module(&spec.kernels, kernel, &setup.source, progress);
         spec.files = root(cell, progress).map_err(|error| failed(&error))?;
+        let workload = cell.workload_file().map(Content::Host);
+        let workload = workload.map(|file| GuestFile::new(WORKLOAD_FILE, file));
+        spec.files.extend(workload);
         spec.luc_module = Some(module.map_err(|error| failed(&error))?);
         let result = luc_vm::run(&spec, progress).map_err(|error| failed(&error))?;
         if let [first, rest @ ..] = result.failures().as_slice() {
@@ -226,7 +236,9 @@ impl Place for Lab {
                 .iter()
                 .map(|step| step.stdout.as_str())
                 .collect();
-            arms.push((at.unwrap_or(0), steps.read(&named.name, &outputs)?));
+            let mut arm = steps.read(&named.name, &outputs)?;
+            arm.report.activity = activity(&arm.report, cell);
+            arms.push((at.unwrap_or(0), arm));
         }
         // In the campaign's order.
         arms.sort_by_key(|(at, _)| *at);
@@ -237,13 +249,50 @@ impl Place for Lab {
     }
 }
 
+/// Checks the workload file of the cell, if it runs one, and that its files fit on the disk.
+fn files_fit(cell: &Cell) -> std::result::Result<(), String> {
+    let words = shlex::split(&cell.bench).unwrap_or_default();
+    if words.first().is_none_or(|bench| bench != "run") {
+        return Ok(());
+    }
+    let said = |error: SimError| error.to_string();
+    let Load::File(load) = luc_sim_loads::load(words).map_err(said)? else {
+        return Ok(());
+    };
+    let bytes = load.prepared_bytes().map_err(said)?;
+    let disk = disk(text(cell, "disk"))?;
+    if bytes <= u64::from(disk.size_mib) << 20 {
+        return Ok(());
+    }
+    Err(format!(
+        "{} makes {} of files, which do not fit on disk {disk}; give a larger disk, or fewer files \
+         by -D",
+        load.source,
+        luc_base::words::bytes(bytes)
+    ))
+}
+
 fn spec(cell: &Cell, all: &[(&NamedArm, Steps)]) -> luc_vm::error::Result<RunSpec> {
+    let workload = cell.workload_file();
+    let in_guest = |argv: &Vec<String>| -> Vec<String> {
+        let word = |word: &String| {
+            let is_workload = workload
+                .as_deref()
+                .is_some_and(|file| file == Path::new(word));
+            if is_workload {
+                WORKLOAD_FILE.to_owned()
+            } else {
+                word.clone()
+            }
+        };
+        argv.iter().map(word).collect()
+    };
     let cells: luc_vm::error::Result<_> = all
         .iter()
         .map(|(named, steps)| {
             let step = |argv: &Vec<String>| Step {
                 allow_failure: named.arm.bound,
-                ..Step::new(argv)
+                ..Step::new(in_guest(argv))
             };
             Ok(luc_vm::Cell {
                 name: named.name.clone(),
@@ -260,6 +309,28 @@ fn spec(cell: &Cell, all: &[(&NamedArm, Steps)]) -> luc_vm::error::Result<RunSpe
     spec.memory_mib = number(cell, "memory_mib");
     spec.seed = cell.seed;
     Ok(spec)
+}
+
+/// The activity of the guest's parts, all processors alike and their idle periods taken for long
+/// ones; `None` in host time, which no speed describes, and for disks that do not tell what they
+/// do.
+fn activity(report: &BenchReport, cell: &Cell) -> Option<Activity> {
+    let cpus = number::<u64>(cell, "vcpus").max(1);
+    let mips: f64 = text(cell, "mips").parse().ok()?;
+    let busy_ns = report.cpu_busy_ns? / cpus;
+    // The factor's check allows six speeds, all above 0.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let kips = (mips * 1e3) as u64;
+    let processor = ProcessorActivity {
+        busy: vec![AtClock { kips, busy_ns }],
+        idle: Vec::new(),
+    };
+    let cpus = usize::try_from(cpus).ok()?;
+    (text(cell, "time") == "virtual").then_some(Activity {
+        elapsed_ns: report.cpu_elapsed_ns?,
+        processors: vec![processor; cpus],
+        disks: report.disks?,
+    })
 }
 
 /// The guest's paths.
@@ -288,5 +359,109 @@ fn unavailable(error: &LabError) -> CampaignError {
     CampaignError::Unavailable {
         place: "lab".into(),
         why: error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+    const REPORT: &str = include_str!("../../tests/data/create-fsync.json");
+
+    fn cell(time: &str) -> Cell {
+        let machine = [("vcpus", "2"), ("mips", "500"), ("time", time)];
+        Cell {
+            place: "lab".to_owned(),
+            machine: BTreeMap::from(machine.map(|(k, v)| (k.to_owned(), v.to_owned()))),
+            bench: String::new(),
+            arms: Vec::new(),
+            repeat: 1,
+            seed: 1,
+        }
+    }
+
+    /// Busy time of both processors together, ns, within this time.
+    fn report(busy_ns: u64, elapsed_ns: Option<u64>, disks: bool) -> BenchReport {
+        let mut report: serde_json::Value = serde_json::from_str(REPORT).unwrap();
+        report["cpu_busy_ns"] = busy_ns.into();
+        report["cpu_elapsed_ns"] = elapsed_ns.into();
+        if disks {
+            report["disks"] = serde_json::json!({
+                "disks": 1, "busy_ns": 7, "read_bytes": 1, "written_bytes": 2, "flushes": 3,
+            });
+        }
+        serde_json::from_value(report).unwrap()
+    }
+
+    #[test]
+    fn energy_needs_processors_and_disks_that_tell_what_they_did() {
+        let found = activity(&report(400_000_000, Some(S), true), &cell("virtual")).unwrap();
+        assert_eq!((found.busy_ns(), found.elapsed_ns), (400_000_000, S));
+        assert_eq!(found.disks.busy_ns, 7);
+        let [first, second] = &found.processors[..] else {
+            panic!("{found:?}");
+        };
+        assert_eq!(first, second);
+        assert_eq!(first.busy[0].kips, 500_000);
+        for (report, time) in [
+            (report(400_000_000, Some(S), true), "host"),
+            (report(400_000_000, Some(S), false), "virtual"),
+            (report(400_000_000, None, true), "virtual"),
+        ] {
+            assert_eq!(activity(&report, &cell(time)), None);
+        }
+    }
+
+    /// An arm's own arguments of mkfs replace the cell's.
+    #[test]
+    fn arms_have_formats_of_their_own() {
+        let mut cell = cell("virtual");
+        for (factor, value) in [("disk", "nvme:1G"), ("fs", "ext4"), ("mkfs", "-b 2048")] {
+            cell.machine.insert(factor.to_owned(), value.to_owned());
+        }
+        let named = |mkfs: &str| NamedArm {
+            name: "arm".to_owned(),
+            arm: crate::arms::Arm {
+                mkfs: mkfs.to_owned(),
+                ..crate::arms::Arm::default()
+            },
+        };
+        let arguments = |mkfs| disks(&cell, &named(mkfs)).unwrap()[0].mkfs_args.clone();
+        assert_eq!(arguments(""), ["-b", "2048"]);
+        assert_eq!(arguments("-I 1024"), ["-I", "1024"]);
+        cell.arms = vec![named("'-b")];
+        assert_eq!(
+            file_system::check(&cell).unwrap_err(),
+            "arm arm: mkfs: a quote is not closed"
+        );
+    }
+
+    /// The guest gets a copy of a workload file of this machine, and its commands name the copy.
+    #[test]
+    fn a_workload_file_goes_along() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("mine.f");
+        std::fs::write(&file, "define process name=p { thread name=t, memsize=1m { flowop hog name=h, value=1 } }\nrun 1\n").unwrap();
+        let mut cell = cell("virtual");
+        for (factor, value) in [("disk", "nvme:1G"), ("fs", "ext4"), ("kernel", "6.12")] {
+            cell.machine.insert(factor.to_owned(), value.to_owned());
+        }
+        cell.bench = format!("run {} --dir {{dir}}", file.display());
+        let named = NamedArm {
+            name: "stock".to_owned(),
+            arm: crate::arms::Arm::default(),
+        };
+        cell.arms = vec![named.clone()];
+        assert_eq!(cell.workload_file(), Some(file));
+        assert_eq!(files_fit(&cell), Ok(()));
+        let steps = steps::of(&cell, &named, &paths(&cell, &named));
+        let spec = spec(&cell, &[(&named, steps)]).unwrap();
+        let bench = &spec.cells[0].steps[1].argv;
+        assert_eq!(bench[..4], ["luc-lab", "bench", "run", WORKLOAD_FILE]);
+        cell.bench = "run varmail --dir {dir}".to_owned();
+        assert_eq!(cell.workload_file(), None);
     }
 }

@@ -351,7 +351,7 @@ fn load(cell: &Cell) -> std::result::Result<luc_sim_loads::Load, String> {
 
 fn setup(cell: &Cell, named: &NamedArm) -> std::result::Result<luc_sim::Setup, String> {
     let arm = &named.arm;
-    let is_plain = [&arm.bench, &arm.fs, &arm.mount]
+    let is_plain = [&arm.bench, &arm.fs, &arm.mkfs, &arm.mount]
         .iter()
         .all(|text| text.is_empty());
     if !is_plain {

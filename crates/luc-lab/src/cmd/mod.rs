@@ -8,6 +8,7 @@ mod control;
 mod demo;
 mod man;
 mod promises;
+mod recommend;
 mod reproduce;
 mod run;
 mod sim;
@@ -27,6 +28,7 @@ verbs! {
     #[command(subcommand)]
     Campaign(campaign::Verbs),
     Reproduce(reproduce::Args),
+    Recommend(Box<recommend::Args>),
     Run(Box<run::RunArgs>),
     Torture(Box<run::torture::Args>),
     List(run::ListArgs),
@@ -62,7 +64,7 @@ pub struct Cli {
 
 impl Program for Cli {
     const GROUPS: &[(&str, &[&str])] = &[
-        ("Show", &["demo", "reproduce"]),
+        ("Show", &["demo", "reproduce", "recommend"]),
         ("Measure", &["bench", "campaign"]),
         (
             "Virtual machines",

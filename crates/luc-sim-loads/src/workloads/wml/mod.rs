@@ -37,6 +37,26 @@ pub struct FileLoad {
     pub options: WmlOptions,
 }
 
+impl FileLoad {
+    /// Returns the bytes of all files that exist before the run.
+    ///
+    /// # Errors
+    /// A fileset cannot be laid out.
+    pub fn prepared_bytes(&self) -> Result<u64, SimError> {
+        let mut bytes = 0;
+        let mut once = draws(&self.plan, &self.options, 0, 0);
+        lay_out::<Waiting>(&self.plan, &mut once, |live, made, _| {
+            let sizes = made
+                .iter()
+                .map(|index| live.tree.files[*index as usize].bytes);
+            bytes += sizes.sum::<u64>();
+            Ok(())
+        })
+        .map_err(|error| SimError::Arguments(error.to_string()))?;
+        Ok(bytes)
+    }
+}
+
 /// # Errors
 /// The file asks for something that the simulator lacks, or that is impossible.
 pub fn plan(load: &FileLoad, costs: &Costs) -> Result<Plan, SimError> {
