@@ -73,6 +73,12 @@ fn windows(windows: &Windows, campaign: &Campaign) -> Result<(), String> {
 }
 
 fn claim(claim: &Claim, all: &Published, campaign: &Campaign) -> Result<(), String> {
+    if !claim.cannot.is_empty() {
+        return match &claim.of {
+            Some(_) => Err("cannot and of exclude each other".into()),
+            None => Ok(()),
+        };
+    }
     if claim.published.is_none() && claim.side.is_none() {
         return Err("a number or a side is needed".into());
     }

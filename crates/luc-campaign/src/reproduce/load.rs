@@ -89,6 +89,7 @@ mod tests {
             (format!("{ratio}beside = \"pit\""), "no arm of the block"),
             (format!("{ratio}side = \"same\""), "not allow a number"),
             (String::new(), "of or poles"),
+            (format!("{ratio}cannot = \"gone\""), "exclude each other"),
             (
                 format!("{ratio}nuisance = [\"past_us\"]"),
                 "no factor past_us",

@@ -119,6 +119,9 @@ pub struct Claim {
     pub causes: Vec<String>,
     /// Gains whose closed-loop poles are computed, instead of `of`.
     pub poles: Option<Gains>,
+    /// Why nobody can ask it today; empty if somebody can.
+    #[serde(default)]
+    pub cannot: String,
     /// Why ours differs, if the reason was found.
     #[serde(default)]
     pub because: String,

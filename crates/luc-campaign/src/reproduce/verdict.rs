@@ -90,6 +90,13 @@ pub struct Judged {
 
 /// Judges our answer to a claim.
 pub fn judge(claim: &Claim, found: &Found, rules: &Published) -> Judged {
+    if !claim.cannot.is_empty() {
+        return Judged {
+            verdict: ClaimVerdict::CannotBeAsked,
+            why: claim.cannot.clone(),
+            ours: None,
+        };
+    }
     let mut judged = of_measured(claim, found, rules);
     // A missing point may refute a claim about every point, and may prove any other claim.
     let is_of_every_point = claim.is_of_every_point();
@@ -395,6 +402,14 @@ mod tests {
         ] {
             assert_eq!(of(&claim, &found(low, mean, high)), expected, "{mean}");
         }
+    }
+
+    #[test]
+    fn what_nobody_can_ask_says_why() {
+        let gone = claim("unit = \"times\"\ncannot = \"no such file system\"");
+        let judged = judge(&gone, &Found::default(), &rules());
+        assert_eq!(judged.verdict, ClaimVerdict::CannotBeAsked);
+        assert_eq!(judged.why, "no such file system");
     }
 
     #[test]
