@@ -12,9 +12,9 @@ use luc_cli::{Context, Failure, Interrupt, Verb};
 
 /// Show the effect of LUC on a stock kernel in a virtual machine
 ///
-/// Measures bursts of fsyncs and of writes at four CPU speeds, then throughput under every policy,
-/// with and without LUC side by side. Does the same as `luc-lab campaign run demo`. Takes about
-/// four minutes on two cores, once the kernel is downloaded.
+/// Measures bursts of fsyncs and of writes at four CPU speeds, then throughput, with and without
+/// LUC side by side. Does the same as `luc-lab campaign run demo`. Takes about three minutes on two
+/// cores, once the kernel is downloaded.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab demo\n\
