@@ -270,9 +270,7 @@ const FOLDER_BUFFERS: [BufferId; 8] = [
 impl Node {
     /// Creates files that exist before the first task begins.
     pub fn prepare_files(&mut self, files: &[Prepared]) {
-        for file in files {
-            self.files.prepare(*file);
-        }
+        files.iter().for_each(|file| self.files.prepare(*file));
     }
 
     /// Lets each task begin at its own moment within `spread_ns`.
@@ -303,17 +301,14 @@ impl Node {
             serves: 0,
         };
         let tasks: Vec<Task> = all.map(task).collect();
-        // Two more: the journal's thread and the thread that writes metadata home.
-        let processors = Processors::new(&setup.machine, setup.mount.kernel, tasks.len() + 2);
-        let mut processors = processors.with_past(setup.seed);
-        if let Some(cpu) = setup.machine.journal_on {
-            processors.bind(id(tasks.len()), cpu);
-        }
         Self {
             costs: setup.costs,
             speed_changes: setup.machine.changes.clone(),
             calendar: Calendar::new(),
-            processors,
+            // Two more: the journal's thread and the thread that writes metadata home.
+            processors: Processors::new(&setup.machine, setup.mount.kernel, tasks.len() + 2)
+                .with_past(setup.seed)
+                .with_bound(id(tasks.len()), setup.machine.journal_on),
             acting: None,
             disk: Disk::new(setup.disk.clone(), setup.seed),
             journal: Journal::new(&setup.journal),

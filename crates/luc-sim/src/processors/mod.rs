@@ -195,11 +195,15 @@ impl Processors {
         self
     }
 
-    /// Lets a task that has not run yet run on one processor alone.
-    pub fn bind(&mut self, task: TaskId, cpu: CpuId) {
-        self.last_cpu[task as usize] = usize::from(cpu);
-        self.entities[task as usize].is_bound = true;
-        self.has_bound = true;
+    /// Lets a task that has not run yet run on this processor alone, if any.
+    #[must_use]
+    pub fn with_bound(mut self, task: TaskId, cpu: Option<CpuId>) -> Self {
+        if let Some(cpu) = cpu {
+            self.last_cpu[task as usize] = usize::from(cpu);
+            self.entities[task as usize].is_bound = true;
+            self.has_bound = true;
+        }
+        self
     }
 
     /// Tells whether a task has a processor now.

@@ -76,8 +76,7 @@ fn a_processor_without_work_takes_some_from_another() {
 fn a_bound_task_runs_on_its_processor_alone() {
     for kernel in ["6.12", "6.1"] {
         let kernel = kernel::named(kernel).expect("a kernel");
-        let mut cpus = processors_of(kernel, 3, 1000.0, 5);
-        cpus.bind(4, 0);
+        let mut cpus = processors_of(kernel, 3, 1000.0, 5).with_bound(4, Some(0));
         for task in [0, 1, 2] {
             wake(&mut cpus, task, 1000 * (1 + u64::from(task)), 0);
             cpus.worked(CpuId::try_from(task).expect("small"), 0);

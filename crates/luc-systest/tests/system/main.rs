@@ -1,8 +1,8 @@
 //! System tests: the program and the module in virtual machines, on stock kernels. All are in this
 //! one program, so that no processor waits for the last test of a file.
 //!
-//! With `LUC_LONG` set the long ones run, too (`make test LONG=1`); with `--include-ignored` all run
-//! on every kernel (`make test-all`). A word selects tests by name or suite. Tests that this
+//! With `LUC_LONG` set the long ones run, too (`make test LONG=1`); with `--include-ignored` all
+//! run on every kernel (`make test-all`). A word selects tests by name or suite. Tests that this
 //! machine cannot run are counted as skipped.
 
 mod apps;
