@@ -52,7 +52,6 @@ use crate::units::{BLOCK_BYTES, BLOCK_SECTORS};
 const COMMIT_INTERVAL_NS: u64 = 5_000_000_000;
 /// How long the kernel may delay a wake-up, so that one interrupt serves several tasks.
 pub(crate) const TIMER_SLACK_NS: u64 = 50_000;
-
 /// The largest sensible [`Setup::runs`].
 pub const RUNS_MAX: u32 = 1000;
 
@@ -270,7 +269,9 @@ const FOLDER_BUFFERS: [BufferId; 8] = [
 impl Node {
     /// Creates files that exist before the first task begins.
     pub fn prepare_files(&mut self, files: &[Prepared]) {
-        files.iter().for_each(|file| self.files.prepare(*file));
+        for file in files {
+            self.files.prepare(*file);
+        }
     }
 
     /// Lets each task begin at its own moment within `spread_ns`.
