@@ -32,8 +32,9 @@ export LUC_SKIPS := $(CURDIR)/target/skips
 export LUC_TIMES := $(CURDIR)/target/times
 LUC        := target/$(TARGET)/release/luc
 LAB        := target/$(TARGET)/release/luc-lab
-# `make check` leaves it, with assertions and checks of overflow.
-TESTED     := target/$(TARGET)/debug/luc
+# Short tests run what `make check` leaves; long ones are worth an optimised build.
+IS_LONG     = $(LONG)$(EVERY)
+TESTED      = $(if $(IS_LONG),$(LUC),target/$(TARGET)/debug/luc)
 # 6.12-races, for data races, can be had as well.
 DEBUG_KERNELS := 6.12-debug
 VERSION    := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
@@ -113,6 +114,7 @@ check:
 
 test: deps check
 	@scripts/deps.sh --slurm
+	@$(if $(IS_LONG),$(MAKE) --no-print-directory programs)
 	@rm -f $(LUC_TIMES)
 	$(SYSTEST) --test-threads 2 $(EVERY)
 	@$(TELL_SLOWEST)

@@ -61,16 +61,18 @@ const SUITES: [Suite; 21] = [
 ];
 
 /// Tests of two to ten minutes each, which nobody has to wait for before each change.
-const LONG: [(&str, &str); 13] = [
+const LONG: [(&str, &str); 15] = [
     ("toy", "new_rows_on_6.12"),
     ("sight", "hosts_on_6.12"),
     ("unload", "virtual_time_on_6.12"),
+    ("doctor", "doctor_on_6.12"),
     ("doctor", "module_on_6.12"),
     ("try", "guard_on_6.12"),
     ("disk", "disk_on_6.12"),
     ("pressure", "disk_on_6.12"),
     ("pressure", "system_on_6.12"),
     ("faults", "faults_on_6.12"),
+    ("faults", "owners_on_6.12"),
     ("trace", "kprobes_on_6.12"),
     ("truth", "programs_on_6.12"),
     ("apps", "programs_run_on_ext4_and_xfs"),
