@@ -32,9 +32,6 @@ export LUC_SKIPS := $(CURDIR)/target/skips
 export LUC_TIMES := $(CURDIR)/target/times
 LUC        := target/$(TARGET)/release/luc
 LAB        := target/$(TARGET)/release/luc-lab
-# Short tests run what `make check` leaves; long ones are worth an optimised build.
-IS_LONG     = $(LONG)$(EVERY)
-TESTED      = $(if $(IS_LONG),$(LUC),target/$(TARGET)/debug/luc)
 # 6.12-races, for data races, can be had as well.
 DEBUG_KERNELS := 6.12-debug
 VERSION    := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
@@ -42,7 +39,7 @@ TELL_SKIPS := if [ -s $(LUC_SKIPS) ]; then cat $(LUC_SKIPS); fi; \
 	echo "tests skipped: $$(cat $(LUC_SKIPS) 2>/dev/null | wc -l)"
 TELL_SLOWEST := if [ -s $(LUC_TIMES) ]; then echo "slowest:"; sort -rn $(LUC_TIMES) | head -n 10; fi
 # --workspace: with the features that `make check` compiled.
-SYSTEST     = LUC_BIN=$(CURDIR)/$(TESTED) $(CARGO) test --workspace --locked --features luc-systest/lab \
+SYSTEST    := LUC_BIN=$(CURDIR)/$(LUC) $(CARGO) test --workspace --locked --features luc-systest/lab \
 	--test system --
 # Any text: tests that take minutes each, too.
 export LUC_LONG := $(LONG)
@@ -95,7 +92,6 @@ torture: deps
 fuzz:
 	@scripts/fuzz.sh
 
-debug: TESTED := $(LUC)
 debug: debug-kernels
 	CI=true $(SYSTEST) --include-ignored "[debug]"
 	@$(TORTURE_DEBUG)
@@ -114,7 +110,7 @@ check:
 
 test: deps check
 	@scripts/deps.sh --slurm
-	@$(if $(IS_LONG),$(MAKE) --no-print-directory programs)
+	@$(MAKE) --no-print-directory programs
 	@rm -f $(LUC_TIMES)
 	$(SYSTEST) --test-threads 2 $(EVERY)
 	@$(TELL_SLOWEST)
