@@ -280,6 +280,29 @@ fn durable_writes_promise_themselves_alone() {
     assert!(!scene.violations().is_empty());
 }
 
+/// ext4's own fault: see `FileHistory::synced_range`.
+#[test]
+fn a_durable_write_below_an_unsynced_end_does_not_promise_the_size() {
+    let mut scene = Scene::new();
+    scene.kept(1, 10, "a/x");
+    let kept = scene.tree.clone();
+    scene.write(1, 10, 16, 1, 2);
+    scene.write_as(1, 10, 2, 1, 3, Durability::Full);
+    scene.fine();
+    let long = std::mem::replace(&mut scene.tree, kept.clone());
+    scene.fine();
+    // The data is promised where the file is as long as that.
+    scene.tree = long;
+    scene
+        .spoiled(|tree| tree.put("a/x", 2, &[0; 512]))
+        .breaks(Kind::Zeroed);
+    // A sync of the whole file promises the size.
+    scene.synced(1, Target::File(10));
+    scene.fine();
+    scene.tree = kept;
+    scene.breaks(Kind::Size);
+}
+
 #[test]
 fn truncation_leaves_nothing_behind() {
     let mut scene = Scene::new();

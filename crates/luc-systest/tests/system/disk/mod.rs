@@ -7,8 +7,8 @@ mod record;
 
 use libtest_mimic::Trial;
 use luc_systest::{
-    Answer, Job, LUCDISK_FAILS, Outcome, Trouble, check, disk_module, fail, guest, run_jobs,
-    script, test, tests_on_every,
+    Answer, Job, LUCDISK_FAILS, Outcome, Trouble, check, disk_module, fail, guest, program,
+    run_jobs, script, test, tests_on_every,
 };
 use luc_vm::{Content, GuestFile};
 use record::{Record, Sectors};
@@ -28,6 +28,7 @@ fn jobs() -> Result<Vec<Job>, Trouble> {
         Job::new("disk_faults", &[])?.allow(LUCDISK_FAILS),
         Job::new("disk_life", &[])?.allow(LUCDISK_FAILS),
         Job::new("disk_cuts", &[])?,
+        Job::new("disk_osync", &[])?,
     ])
 }
 
@@ -37,6 +38,7 @@ fn run(kernel: &str, jobs: &[Job]) -> Result<Answer, Trouble> {
     spec.files.extend([
         GuestFile::new("/t/lucdisk.ko", driver),
         script("disk_lib.sh"),
+        program("/t/synced_write", "synced_write.c")?,
     ]);
     run_jobs(&spec, jobs)
 }
