@@ -37,9 +37,10 @@ macro_rules! config {
 }
 
 /// Parts of configurations, by the names that the list of kernels uses.
-const CONFIGS: [(&str, &str); 5] = [
+const CONFIGS: [(&str, &str); 6] = [
     config!("guest"),
     config!("checks"),
+    config!("crc32c"),
     config!("kasan"),
     config!("kcsan"),
     config!("upstream"),

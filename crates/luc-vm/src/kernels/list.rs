@@ -202,7 +202,8 @@ mod tests {
     #[test]
     fn the_own_list_is_good() {
         let list = KernelList::builtin().unwrap();
-        let names = "6.1 6.1-full 6.12 6.12-full 7.2 7.3 6.12-debug 6.12-races 7.2-upstream";
+        let names = "6.1 6.1-full 6.12 6.12-full 7.2 7.3 6.12-debug 6.12-races 7.2-upstream \
+                     7.2-upstream-debug 7.2-upstream-races";
         for name in names.split(' ') {
             list.get(name).unwrap();
         }
