@@ -48,10 +48,14 @@ unsteer() {
 		[ "$held_us" -le $((knob_us + 2000)) ] ||
 			bad "a commit was held $held_us us, the limit is $knob_us"
 	fi
+	# The program may be one that is not optimised: its own start does not count.
+	begin_us=$(now_us)
+	luc status > /dev/null 2>&1
+	start_us=$(($(now_us) - begin_us))
 	begin_us=$(now_us)
 	luc off --all --unload > /tmp/off.out 2>&1 || bad "luc off: $(cat /tmp/off.out)"
 	off_us=$(($(now_us) - begin_us))
-	[ "$off_us" -le 1000000 ] || bad "luc off --unload took $off_us us"
+	[ $((off_us - start_us)) -le 1000000 ] || bad "luc off --unload took $off_us us"
 	did="$did, off in $off_us us"
 	[ ! -e /sys/module/luc ] || bad "the module is still there"
 }

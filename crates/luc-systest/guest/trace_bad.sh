@@ -26,8 +26,8 @@ luc trace record -o /tmp/many --on /mnt/0 -- luc-lab bench create-fsync --thread
 luc trace summary --json /tmp/many > "$LUC_OUT/many.json" || bad "summary of many"
 yes "the doctor finds his way among them" sh -c 'luc doctor --from /tmp/many; case $? in 0 | 26 | 34 | 35) ;; *) false ;; esac'
 
-# Ctrl-C, twice in a row, while much happens.
-luc-lab bench create-fsync --threads 16 --seconds 2 --warmup-s 0 /mnt/0 > /dev/null &
+# Ctrl-C, twice in a row, while much happens. The load outlasts a recorder that starts slowly.
+luc-lab bench create-fsync --threads 16 --seconds 60 --warmup-s 0 /mnt/0 > /dev/null &
 load=$!
 luc trace record -o /tmp/twice --on /mnt/0 2> /dev/null &
 recorder=$!
@@ -38,6 +38,7 @@ usleep 300000
 kill -INT $recorder
 kill -INT $recorder
 wait $recorder
+kill -INT $load
 wait $load
 yes "its recording can be read" luc trace summary /tmp/twice
 eventually "no hook is left" [ "$(wc -l < /sys/kernel/tracing/enabled_functions)" = "$hooked" ]
