@@ -38,8 +38,11 @@ VERSION    := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1
 TELL_SKIPS := if [ -s $(LUC_SKIPS) ]; then cat $(LUC_SKIPS); fi; \
 	echo "tests skipped: $$(cat $(LUC_SKIPS) 2>/dev/null | wc -l)"
 TELL_SLOWEST := if [ -s $(LUC_TIMES) ]; then echo "slowest:"; sort -rn $(LUC_TIMES) | head -n 10; fi
+# The programs that virtual machines run: those that are installed, or, where people wait, those that
+# `make check` has compiled.
+TESTED     = $(if $(LONG)$(EVERY),$(LUC),target/$(TARGET)/debug/luc)
 # --workspace: with the features that `make check` compiled.
-SYSTEST    := LUC_BIN=$(CURDIR)/$(LUC) $(CARGO) test --workspace --locked --features luc-systest/lab \
+SYSTEST    = LUC_BIN=$(CURDIR)/$(TESTED) $(CARGO) test --workspace --locked --features luc-systest/lab \
 	--test system --
 # Any text: tests that take minutes each, too.
 export LUC_LONG := $(LONG)
@@ -92,6 +95,7 @@ torture: deps
 fuzz:
 	@scripts/fuzz.sh
 
+debug: TESTED = $(LUC)
 debug: debug-kernels
 	CI=true $(SYSTEST) --include-ignored "[debug]"
 	@$(TORTURE_DEBUG)
@@ -110,7 +114,7 @@ check:
 
 test: deps check
 	@scripts/deps.sh --slurm
-	@$(MAKE) --no-print-directory programs
+	@$(CARGO) build --locked $(if $(filter $(LUC),$(TESTED)),--release) --bin luc --bin luc-lab
 	@rm -f $(LUC_TIMES)
 	$(SYSTEST) --test-threads 2 $(EVERY)
 	@$(TELL_SLOWEST)
