@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use luc_torture::Summary;
-use luc_vm::{AllowList, Content, GuestFile, RunSpec, build_disk_module};
+use luc_vm::{AllowList, Content, GuestFile, KernelList, RunSpec, build_disk_module};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -53,14 +53,27 @@ pub struct TortureArgs {
 }
 
 impl TortureArgs {
-    /// The scenarios asked for.
-    pub fn scenarios(&self) -> Vec<Scenario> {
-        let mut all = scenarios();
-        all.retain(|scenario| {
-            let name = scenario.full_name();
-            self.only.is_empty() || self.only.iter().any(|text| name.contains(text))
-        });
-        all
+    /// The scenarios asked for, each with its kernel.
+    ///
+    /// # Errors
+    /// The lab does not know a kernel.
+    pub fn scenarios(&self) -> Result<Vec<(String, Scenario)>> {
+        let mut all = Vec::new();
+        for kernel in &self.kernels {
+            let known = KernelList::builtin().and_then(|list| list.get(kernel).cloned());
+            let spec = known.map_err(|source| ReportError::Lab {
+                kernel: kernel.clone(),
+                cpu_mips: CPU_MIPS,
+                source,
+            })?;
+            let patched = !spec.patches.is_empty();
+            let scenarios = scenarios(patched).into_iter().filter(|scenario| {
+                let name = scenario.full_name();
+                self.only.is_empty() || self.only.iter().any(|text| name.contains(text))
+            });
+            all.extend(scenarios.map(|scenario| (kernel.clone(), scenario)));
+        }
+        Ok(all)
     }
 }
 
@@ -93,7 +106,7 @@ pub struct Did {
 
 impl Did {
     /// Parses the file that the guest leaves.
-    fn of(files: &[(String, Vec<u8>)]) -> Option<Self> {
+    fn parse(files: &[(String, Vec<u8>)]) -> Option<Self> {
         let is_it = |name: &str| name.rsplit('/').next() == Some(scenario::DID);
         let (_, bytes) = files.iter().find(|(name, _)| is_it(name))?;
         let text = std::str::from_utf8(bytes).ok()?;
@@ -173,14 +186,9 @@ pub fn torture(
     lab: &StockLab,
     progress: &dyn BatchProgress,
 ) -> Result<Torture> {
-    let scenarios = args.scenarios();
-    let jobs: Vec<(&String, &Scenario)> = args
-        .kernels
-        .iter()
-        .flat_map(|kernel| scenarios.iter().map(move |scenario| (kernel, scenario)))
-        .collect();
+    let jobs = args.scenarios()?;
     let done = AtomicUsize::new(0);
-    let one = |(kernel, scenario): &(&String, &Scenario)| {
+    let one = |(kernel, scenario): &(String, Scenario)| {
         let name = scenario.full_name();
         let outcome = match one(args, lab, kernel, scenario, progress) {
             Ok(torment) => Ok(torment),
@@ -265,7 +273,7 @@ fn one(
         scenario: scenario.name().to_owned(),
         policy: scenario.policy_text(),
         summary,
-        did: Did::of(&result.files),
+        did: Did::parse(&result.files),
         stock_loses: scenario.stock_loses().map(str::to_owned),
     })
 }

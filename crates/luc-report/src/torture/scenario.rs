@@ -5,6 +5,9 @@ use luc_vm::{Cell, Step};
 /// The file with LUC's counts.
 pub const DID: &str = "did";
 
+/// In place of a policy: the switches that the patches of upstream/ add to a kernel.
+pub const SERIES: &str = "series";
+
 /// A kind of file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileSystem {
@@ -81,7 +84,7 @@ const FILE_SYSTEMS: [FileSystem; 10] = [
 /// One file system under one policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scenario {
-    /// Policy of LUC; `None` is the stock kernel.
+    /// Policy of LUC, or [`SERIES`]; `None` is the kernel with neither.
     pub policy: Option<&'static str>,
     /// Whether LUC is switched off and on, and unloaded, all the time.
     pub churn: bool,
@@ -101,24 +104,34 @@ fn scenario(fs: FileSystem, policy: Option<&'static str>) -> Scenario {
 
 /// All scenarios: every file system under LUC and under stock; the usual one under every policy,
 /// and with LUC switched off and on; and each with LUC copying all the time, if LUC copies there.
-pub fn scenarios() -> Vec<Scenario> {
+/// On a kernel with the patches of upstream/, their switches take the place of every policy.
+pub fn scenarios(patched: bool) -> Vec<Scenario> {
     let calm = |fs, policy| Scenario {
         files_only: true,
         ..scenario(fs, Some(policy))
     };
-    let policies = ["luc", "batching", "static"];
-    let mut all = Vec::from(policies.map(|policy| scenario(ORDERED, Some(policy))));
+    let policies: &[&str] = if patched {
+        &[SERIES]
+    } else {
+        &["luc", "batching", "static"]
+    };
+    let usual = policies[0];
+    let mut all: Vec<_> = policies
+        .iter()
+        .map(|policy| scenario(ORDERED, Some(policy)))
+        .collect();
     all.push(Scenario {
         churn: true,
-        ..scenario(ORDERED, Some("luc"))
+        ..scenario(ORDERED, Some(usual))
     });
     all.push(scenario(ORDERED, None));
-    all.extend(["luc", "copyout"].map(|policy| calm(ORDERED, policy)));
+    all.push(calm(ORDERED, usual));
+    all.extend((!patched).then(|| calm(ORDERED, "copyout")));
     for fs in FILE_SYSTEMS {
-        all.push(scenario(fs, Some("luc")));
+        all.push(scenario(fs, Some(usual)));
         all.push(scenario(fs, None));
-        // LUC leaves fast commits alone.
-        all.extend((!fs.has_fast_commits()).then(|| calm(fs, "luc")));
+        // LUC leaves fast commits alone, as do the patches.
+        all.extend((!fs.has_fast_commits()).then(|| calm(fs, usual)));
     }
     all
 }
@@ -221,16 +234,18 @@ mod tests {
 
     #[test]
     fn every_file_system_is_cut_with_luc_and_without() {
-        let all = scenarios();
-        for fs in FILE_SYSTEMS.into_iter().chain([ORDERED]) {
-            let of_fs = all.iter().filter(|scenario| scenario.fs == fs);
-            let policies: Vec<_> = of_fs.map(|scenario| scenario.policy).collect();
-            assert!(policies.contains(&Some("luc")), "{}", fs.name);
-            assert!(policies.contains(&None), "{}", fs.name);
+        for (patched, with) in [(false, "luc"), (true, SERIES)] {
+            let all = scenarios(patched);
+            for fs in FILE_SYSTEMS.into_iter().chain([ORDERED]) {
+                let of_fs = all.iter().filter(|scenario| scenario.fs == fs);
+                let policies: Vec<_> = of_fs.map(|scenario| scenario.policy).collect();
+                assert!(policies.contains(&Some(with)), "{}", fs.name);
+                assert!(policies.contains(&None), "{}", fs.name);
+            }
+            let mut names: Vec<_> = all.iter().map(Scenario::full_name).collect();
+            names.sort();
+            names.dedup();
+            assert_eq!(names.len(), all.len());
         }
-        let mut names: Vec<_> = all.iter().map(Scenario::full_name).collect();
-        names.sort();
-        names.dedup();
-        assert_eq!(names.len(), all.len());
     }
 }

@@ -60,7 +60,19 @@ mount -t $FS -o "$MOUNT$journal_mount" $device /t
 # Copies are what might lose something: once a write was delayed all buffers are copied for ever.
 eager="--set copyout=published --set copyout_threshold_permille=0 --set copyout_clean_runs=1000000"
 
+# The longest hold and the most copies are the kernel's own.
+series() { # 1 or 0
+	echo $1 > /sys/fs/ext4/${device##*/}/journal_hold
+	echo $(($1 * 2048)) > /sys/fs/ext4/${device##*/}/journal_copyout_max
+}
+
 churn() {
+	while [ $POLICY = series ]; do
+		series 1
+		sleep 0.1
+		series 0
+		sleep 0.02
+	done
 	while :; do
 		luc on /t --policy $POLICY $eager
 		sleep 0.05
@@ -74,6 +86,7 @@ churn() {
 case $POLICY:$CHURN in
 stock:*) ;;
 *:1) churn > /dev/null & churning=$! ;;
+series:*) series 1 ;;
 *) luc on /t --policy $POLICY $eager > /dev/null ;;
 esac
 luc-lab promises work --dir /t --acks /dev/lucdisk0-log --processes $PROCESSES \
@@ -82,7 +95,7 @@ if [ "$churning" ]; then
 	kill $churning
 	wait $churning || true
 	luc off --all --unload > /dev/null 2>&1 || true
-elif [ $POLICY != stock ]; then
+elif [ $POLICY != stock ] && [ $POLICY != series ]; then
 	luc status >&2
 	cat /sys/fs/luc/*/counters/commits_held /sys/fs/luc/*/counters/copies > $LUC_OUT/$DID
 	luc off --all --unload > /dev/null

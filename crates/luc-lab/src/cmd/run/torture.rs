@@ -36,7 +36,7 @@ pub struct Args {
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        if self.torture.scenarios().is_empty() {
+        if self.torture.scenarios().or_failure()?.is_empty() {
             return Err(Failure::usage(
                 "torture",
                 "no scenario's name contains the text of --only",
