@@ -26,7 +26,7 @@ impl DiffSide {
     ///
     /// # Errors
     /// It holds no results, or not their campaign.
-    pub fn of(store: &Store) -> Result<Self> {
+    pub fn read(store: &Store) -> Result<Self> {
         let path = store.dir().join(CAMPAIGN_FILE);
         let text = std::fs::read_to_string(&path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => CampaignError::BadFolder {
@@ -161,7 +161,7 @@ impl Diff {
     }
 
     /// Compares all figures of the tables, in the order of B's tables.
-    pub fn of(a: &DiffSide, b: &DiffSide) -> Self {
+    pub fn compare(a: &DiffSide, b: &DiffSide) -> Self {
         let (order_a, known_a) = a.figures();
         let (mut order, known_b) = b.figures();
         order.extend(order_a.into_iter().filter(|at| !known_b.contains_key(at)));

@@ -23,7 +23,7 @@ pub struct PointResults<'a> {
 impl<'a> PointResults<'a> {
     /// Picks the point's results from those of all cells; `repeats` holds every repeat that some
     /// cell has.
-    pub fn of(
+    pub fn pick(
         point: Point<'a>,
         by_cell: &BTreeMap<&Cell, &'a CellResult>,
         repeats: &BTreeSet<u32>,
@@ -80,7 +80,7 @@ pub fn value(result: &CellResult, figure: &Figure) -> Option<f64> {
     let of = |name: &str| -> Option<f64> {
         let named = |arm: &&ArmResult| arm.arm == name;
         let arm = result.arms.iter().find(named)?;
-        measures::of(&figure.measure, arm, &result.cell)
+        measures::value(&figure.measure, arm, &result.cell)
     };
     if !figure.to_best_of.is_empty() {
         return None;

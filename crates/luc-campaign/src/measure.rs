@@ -37,7 +37,9 @@ impl<'a> VersionsOf<'a> {
     /// The place cannot determine them.
     pub fn count(&mut self, cell: &Cell, versions: &Versions) -> Result<bool> {
         let any = self.setup.any_version;
-        Ok(self.of(cell)?.is_some_and(|now| any || now == versions))
+        Ok(self
+            .for_cell(cell)?
+            .is_some_and(|now| any || now == versions))
     }
 
     /// The versions that the cell would be measured with; `None` if this program does not know the
@@ -45,7 +47,7 @@ impl<'a> VersionsOf<'a> {
     ///
     /// # Errors
     /// The place cannot determine them.
-    pub fn of(&mut self, cell: &Cell) -> Result<Option<&Versions>> {
+    pub fn for_cell(&mut self, cell: &Cell) -> Result<Option<&Versions>> {
         let Some(place) = places::find(&cell.place) else {
             return Ok(None);
         };
@@ -90,13 +92,13 @@ pub struct Missing<'a> {
 impl<'a> Missing<'a> {
     /// # Errors
     /// A place cannot determine its versions.
-    pub fn of(cells: &'a [Cell], setup: &Setup) -> Result<Vec<Self>> {
+    pub fn find(cells: &'a [Cell], setup: &Setup) -> Result<Vec<Self>> {
         let mut versions = VersionsOf::new(setup);
         let of = |cell| {
             Ok(Self {
                 cell,
                 needs: place_of(cell)?.needs(cell),
-                versions: versions.of(cell)?.cloned().unwrap_or_default(),
+                versions: versions.for_cell(cell)?.cloned().unwrap_or_default(),
             })
         };
         cells.iter().map(of).collect()

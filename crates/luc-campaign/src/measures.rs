@@ -351,7 +351,7 @@ fn find(name: &str) -> Option<&'static Measure> {
 }
 
 /// The value of a measure; `None` if it is not known.
-pub fn of(name: &str, arm: &ArmResult, cell: &Cell) -> Option<f64> {
+pub fn value(name: &str, arm: &ArmResult, cell: &Cell) -> Option<f64> {
     if let Some(measure) = find(name) {
         return (measure.of)(arm, cell);
     }

@@ -66,7 +66,7 @@ impl Part {
     ///
     /// # Errors
     /// A name that the campaign does not have, or an invalid value.
-    pub fn of(&self, mut campaign: Campaign) -> Result<Campaign> {
+    pub fn narrow(&self, mut campaign: Campaign) -> Result<Campaign> {
         let source_name = campaign.title.clone();
         let bad = |why: String| CampaignError::BadFile {
             source_name: source_name.clone(),

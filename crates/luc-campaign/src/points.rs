@@ -28,7 +28,7 @@ enum Seeds {
 }
 
 impl Seeds {
-    fn of(self, repeat: u32) -> u64 {
+    fn seed(self, repeat: u32) -> u64 {
         match self {
             Self::From(seed) => seed + u64::from(repeat) - 1,
             Self::Drawn(lot) => {
@@ -50,7 +50,7 @@ impl Point<'_> {
 
     /// The cell of a repeat, counted from 1.
     pub fn cell(&self, repeat: u32) -> Cell {
-        let seed = self.seeds.of(repeat);
+        let seed = self.seeds.seed(repeat);
         let bench = self.template.bench.replace("{seed}", &seed.to_string());
         Cell {
             bench,
@@ -204,7 +204,7 @@ fn point<'a>(
         bench: expanded(block.bench.get_ref(), &values),
         arms: named.collect(),
         repeat: 1,
-        seed: seeds.of(1),
+        seed: seeds.seed(1),
     };
     Point {
         block: block.name.get_ref(),

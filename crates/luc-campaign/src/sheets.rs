@@ -11,7 +11,7 @@ pub struct Sheet {
 }
 
 /// Every table as a sheet: mean, both ends of the interval, standard deviation and repeats.
-pub fn of(shown: &Shown<'_>) -> Vec<Sheet> {
+pub fn from_tables(shown: &Shown<'_>) -> Vec<Sheet> {
     shown
         .campaign
         .tables

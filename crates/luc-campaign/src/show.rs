@@ -74,7 +74,7 @@ impl<'a> Shown<'a> {
                 .collect(),
             points: points
                 .into_iter()
-                .map(|point| PointResults::of(point, &chosen, &repeats))
+                .map(|point| PointResults::pick(point, &chosen, &repeats))
                 .collect(),
         }
     }

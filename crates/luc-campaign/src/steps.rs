@@ -49,7 +49,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// The commands of an arm.
-pub fn of(cell: &Cell, named: &NamedArm, paths: &Paths) -> Steps {
+pub fn commands(cell: &Cell, named: &NamedArm, paths: &Paths) -> Steps {
     let arm = &named.arm;
     let at = |text: &str| {
         let dir = paths.dir.to_string_lossy();

@@ -125,7 +125,7 @@ fn compare(result: &CellResult, seeds: u32) -> Option<Vec<SimulatedArm>> {
     let measured = simulate(&cell, seeds)?;
     let figure = |measure: &str, arms: &[ArmResult], name: &str| {
         let arm = arms.iter().find(|arm| arm.arm == name)?;
-        measures::of(measure, arm, &result.cell)
+        measures::value(measure, arm, &result.cell)
     };
     let rate = |arms: &[ArmResult], name: &str| figure(RATE, arms, name).filter(|rate| *rate > 0.0);
     let first = cell.arms.first()?.name.clone();
@@ -189,7 +189,7 @@ fn speed(cell: &Cell, result: &CellResult) -> Option<f64> {
     let simulated = Sim.simulate(&guessed).ok()?;
     let busy_ns = |arms: &[ArmResult]| {
         let arm = arms.iter().find(|arm| arm.arm == first.name)?;
-        let rate_per_s = measures::of(RATE, arm, cell).filter(|rate| *rate > 0.0)?;
+        let rate_per_s = measures::value(RATE, arm, cell).filter(|rate| *rate > 0.0)?;
         let busy_share = arm.report.cpu_busy_ns? as f64 / arm.report.elapsed_ns as f64;
         Some(busy_share / rate_per_s)
     };

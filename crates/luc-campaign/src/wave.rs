@@ -43,7 +43,7 @@ pub fn next(
         let rule = campaign.stop_of(block);
         for point in points::of_block(campaign, block) {
             wave.points += 1;
-            let results = PointResults::of(point, by_cell, &measured);
+            let results = PointResults::pick(point, by_cell, &measured);
             let (point, repeats) = (&results.point, &results.repeats);
             let has_failed = |repeat: u32| failed.contains(&point.cell(repeat));
             let tried = |repeat: &u32| repeats.contains_key(repeat) || has_failed(*repeat);

@@ -213,7 +213,7 @@ fn the_report_is_made_of_results_alone() {
         }
     );
     insta::assert_snapshot!(text::render(&document, false));
-    insta::assert_snapshot!("csv", sheets::of(&shown)[0].csv());
+    insta::assert_snapshot!("csv", sheets::from_tables(&shown)[0].csv());
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn a_part_has_other_values() {
         repeats: Some(7),
         ..Part::default()
     };
-    let campaign = part.of(small()).expect("a part");
+    let campaign = part.narrow(small()).expect("a part");
     let points = luc_campaign::points::all(&campaign);
     let threads: Vec<&str> = points.iter().map(|point| point.value("threads")).collect();
     assert_eq!(threads, ["2", "3"]);
@@ -293,7 +293,7 @@ fn a_part_has_other_values() {
         (part(&[], &["threads"]), "FACTOR=VALUE"),
         (part(&[], &["disk=9bananas"]), "disk"),
     ] {
-        let error = part.of(small()).expect_err(why).to_string();
+        let error = part.narrow(small()).expect_err(why).to_string();
         assert!(error.contains(why), "{error}");
     }
 }

@@ -63,7 +63,7 @@ goal = [{ heading = "min", at_least = 0.95 }]
 "#;
 
 fn large(part: &Part) -> Campaign {
-    part.of(campaigns::parse("large.toml", LARGE).expect("it is sound"))
+    part.narrow(campaigns::parse("large.toml", LARGE).expect("it is sound"))
         .expect("a part")
 }
 
@@ -90,7 +90,7 @@ fn a_draw_is_of_the_seed_and_the_points_alone() {
     // Neither the order of values nor additional values change a point's lot.
     let turned = LARGE.replace("[1, 2, 4, 8]", "[16, 8, 4, 2, 1]");
     let turned = campaigns::parse("large.toml", &turned).expect("it is sound");
-    let turned = cells(&draw(u32::MAX).of(turned).expect("a part"));
+    let turned = cells(&draw(u32::MAX).narrow(turned).expect("a part"));
     assert!(turned.len() == 2 * 150 && all.is_subset(&turned));
     // A point keeps its lot if a factor is narrowed to one value.
     let part = Part {
@@ -162,7 +162,7 @@ fn a_block_by_name_is_left_out_and_has_the_values_of_another() {
         blocks: vec!["machine".to_owned()],
         ..draw(3)
     }
-    .of(campaigns::parse("large.toml", LARGE).expect("it is sound"))
+    .narrow(campaigns::parse("large.toml", LARGE).expect("it is sound"))
     .expect_err("it does not draw")
     .to_string();
     assert!(why.contains("no block draws"), "{why}");
@@ -210,7 +210,7 @@ fn many_points_are_judged_and_the_worst_are_shown() {
         "{text}"
     );
     insta::assert_snapshot!(text);
-    insta::assert_snapshot!("points", sheets::of(&shown)[1].csv());
+    insta::assert_snapshot!("points", sheets::from_tables(&shown)[1].csv());
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn a_percentile_counts_points() {
     let (store, _dir) = measured(&formula, &campaign);
     let results = store.read().expect("readable");
     let shown = Shown::new(&campaign, &results, None);
-    let sheet = &sheets::of(&shown)[1];
+    let sheet = &sheets::from_tables(&shown)[1];
     // Three disks, one to ten threads: a quarter of the 30 points is at or below 3.
     let row = sheet.rows.iter().find(|row| row[0] == "8").expect("a row");
     let at = |heading: &str| {
@@ -250,7 +250,7 @@ fn a_figure_is_relative_to_the_best_point_of_another_arm() {
     );
     assert_ne!(text, LARGE);
     let campaign = campaigns::parse("large.toml", &text).expect("it is sound");
-    let campaign = draw(u32::MAX).of(campaign).expect("a part");
+    let campaign = draw(u32::MAX).narrow(campaign).expect("a part");
     let formula = Formula {
         rate: Some(|cell, arm| match arm {
             "luc" => 400.0,
@@ -260,7 +260,7 @@ fn a_figure_is_relative_to_the_best_point_of_another_arm() {
     };
     let (store, _dir) = measured(&formula, &campaign);
     let results = store.read().expect("readable");
-    let sheet = &sheets::of(&Shown::new(&campaign, &results, None))[1];
+    let sheet = &sheets::from_tables(&Shown::new(&campaign, &results, None))[1];
     assert_eq!(sheet.rows.len(), 4);
     for row in &sheet.rows {
         let values: Vec<f64> = row.iter().filter_map(|cell| cell.parse().ok()).collect();
@@ -295,7 +295,7 @@ fn a_factor_without_a_use_is_not_in_the_cell() {
     );
     let governed = governed.replace("\"none\", ", "");
     let campaign = campaigns::parse("large.toml", &governed).expect("it is sound");
-    let cells = cells(&draw(u32::MAX).of(campaign).expect("a part"));
+    let cells = cells(&draw(u32::MAX).narrow(campaign).expect("a part"));
     assert!(
         cells
             .iter()

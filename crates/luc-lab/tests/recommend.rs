@@ -101,7 +101,7 @@ fn kept_results_are_ranked() {
     };
     part.values.push(format!("load={}", load.display()));
     let campaign = part
-        .of(campaigns::load("recommend").expect("sound"))
+        .narrow(campaigns::load("recommend").expect("sound"))
         .expect("a part");
     let store = Store::open(&dir.path().join("out")).expect("a folder");
     for point in points::all(&campaign) {

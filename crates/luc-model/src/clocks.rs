@@ -127,7 +127,7 @@ fn calibrated(trace: &Trace, dev: Dev) -> Result<Calibration, String> {
     if !doubts.is_empty() {
         return Err(doubts.join(" "));
     }
-    Calibration::of(trace, dev).map_err(|why| why.to_string())
+    Calibration::measure(trace, dev).map_err(|why| why.to_string())
 }
 
 impl Clocks {

@@ -115,7 +115,7 @@ pub struct Rules {
 
 impl Rules {
     fn of(trace: &Trace, dev: Dev, rules: &[Rule]) -> Result<Self, Unreplayable> {
-        let machine = Calibration::of(trace, dev)?;
+        let machine = Calibration::measure(trace, dev)?;
         let answer = Foretold::of(&machine, rules);
         let find = |wanted: fn(Rule) -> bool| answer.find(wanted).cloned();
         Ok(Self {

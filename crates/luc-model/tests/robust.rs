@@ -63,7 +63,7 @@ fn everything(trace: &Trace) {
 
 /// Replays the threads.
 fn foretold(trace: &Trace) {
-    if let Ok(machine) = Calibration::of(trace, DEV) {
+    if let Ok(machine) = Calibration::measure(trace, DEV) {
         let answer = Foretold::of(&machine, &RULES);
         for prediction in answer.predictions {
             assert!(prediction.gain.is_finite() && prediction.gain >= 0.0);

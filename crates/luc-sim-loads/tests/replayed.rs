@@ -53,7 +53,7 @@ fn rate_per_s(spans: &[Span], kind: SpanKind) -> f64 {
 fn check(case: &Case, kind: SpanKind, off: f64) -> Calibration {
     let stock = case.recorded(false);
     let had = rate_per_s(&case.recorded(true).spans, kind) / rate_per_s(&stock.spans, kind);
-    let machine = Calibration::of(&stock, DEV).unwrap();
+    let machine = Calibration::measure(&stock, DEV).unwrap();
     let base_per_s = rate_per_s(&machine.replay(None), kind);
     let foretold = rate_per_s(&machine.replay(Some(Params::default())), kind) / base_per_s;
     let stock_off = base_per_s / rate_per_s(machine.recorded(), kind) - 1.0;
@@ -142,7 +142,7 @@ fn the_speed_of_the_processor_is_found() {
 #[test]
 fn recordings_that_cannot_be_run_again() {
     let dev = DEV;
-    let refused = |trace: &Trace| Calibration::of(trace, dev).unwrap_err();
+    let refused = |trace: &Trace| Calibration::measure(trace, dev).unwrap_err();
     assert_eq!(refused(&Trace::default()), Unreplayable::Nothing { dev });
     let whole = Case::new("4ms:1", 1, "create-fsync --threads 2 --seconds 0.1").recorded(false);
     let without = |lacks: fn(&Span) -> bool| {
@@ -166,7 +166,7 @@ fn recordings_that_cannot_be_run_again() {
     assert_eq!(refused(&long), Unreplayable::TooLong);
     // Syncs alone: the changes that they make durable are not recorded.
     let syncs = without(|span| !span.kind.is_file_sync() && span.kind != SpanKind::Commit);
-    let machine = Calibration::of(&syncs, dev).unwrap();
+    let machine = Calibration::measure(&syncs, dev).unwrap();
     assert_eq!(machine.mips(), None);
     assert!(rate_per_s(&machine.replay(None), SpanKind::Fsync) > 0.0);
 }
@@ -208,7 +208,7 @@ fn pairs() -> Trace {
 #[test]
 fn threads_stay_in_their_convoys() {
     let trace = pairs();
-    let machine = Calibration::of(&trace, DEV).unwrap();
+    let machine = Calibration::measure(&trace, DEV).unwrap();
     let stock_per_s = rate_per_s(&machine.replay(None), SpanKind::Fsync);
     let share = stock_per_s / rate_per_s(&trace.spans, SpanKind::Fsync) - 1.0;
     assert!(share.abs() < 0.02, "{share}");
@@ -231,7 +231,7 @@ fn a_lower_clock_slows_only_what_computes() {
     ] {
         let mut case = Case::new(disk, 1, "create-fsync --threads 1 --seconds 1");
         case.mips = mips;
-        let machine = Calibration::of(&case.recorded(false), DEV).unwrap();
+        let machine = Calibration::measure(&case.recorded(false), DEV).unwrap();
         let share = at_half_the_clock(&machine, Gaps::Wait);
         assert!((least..=most).contains(&share), "{disk}: {share}");
         let busy_ns = |clock| {
@@ -280,7 +280,7 @@ fn gaps(cpus: Option<u16>, threads: u32) -> Trace {
 
 #[test]
 fn gaps_bound_the_effect_of_a_clock() {
-    let machine = Calibration::of(&gaps(None, 1), DEV).unwrap();
+    let machine = Calibration::measure(&gaps(None, 1), DEV).unwrap();
     let share = machine.gaps_share();
     assert!((0.58..0.61).contains(&share), "{share}");
     let waits = at_half_the_clock(&machine, Gaps::Wait);
@@ -293,7 +293,7 @@ fn gaps_bound_the_effect_of_a_clock() {
 #[test]
 fn gaps_compute_no_more_than_the_processors_had_time_for() {
     let trace = gaps(Some(1), 16);
-    let machine = Calibration::of(&trace, DEV).unwrap();
+    let machine = Calibration::measure(&trace, DEV).unwrap();
     let replayed = machine.replay_at(None, 1.0, Gaps::Compute);
     let share = rate_per_s(&replayed.spans, SpanKind::Fsync)
         / rate_per_s(machine.recorded(), SpanKind::Fsync);

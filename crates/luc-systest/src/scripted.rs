@@ -83,7 +83,7 @@ impl Scripted {
         for point in points::all(&campaign) {
             for repeat in 1..=campaign.stop.repeats_max {
                 let cell = point.cell(repeat);
-                let versions = versions.of(&cell).map_err(failed)?.cloned();
+                let versions = versions.for_cell(&cell).map_err(failed)?.cloned();
                 let versions = versions.unwrap_or_default();
                 scripted.prepare(&cell, &versions, &report)?;
             }

@@ -41,7 +41,7 @@ impl Found {
 /// The file that most labels name; on a tie, the lower number.
 fn claims(data: &[u8], session: u64) -> Option<u32> {
     let mut counts: Vec<(u32, usize)> = Vec::new();
-    for label in data.chunks(SECTOR_BYTES).filter_map(Label::of) {
+    for label in data.chunks(SECTOR_BYTES).filter_map(Label::read) {
         if label.session != session {
             continue;
         }
@@ -159,7 +159,7 @@ impl Judge<'_> {
 
     fn is_one_of(&self, sector: u32, found: &[u8], allowed: &[State]) -> bool {
         // The label names the version to compare with; without a label try all.
-        let version = Label::of(found).map(|label| label.version);
+        let version = Label::read(found).map(|label| label.version);
         let is = |state: &&State| {
             let likely = version.is_none_or(|version| version == state.version);
             likely && self.fill(sector, **state)[..found.len()] == *found
@@ -193,7 +193,7 @@ impl Judge<'_> {
             (least, newest) if least == newest => format!("version {least}"),
             (least, newest) => format!("version {least} to {newest}"),
         };
-        let (kind, found) = match Label::of(found) {
+        let (kind, found) = match Label::read(found) {
             None if is_zero(found) => (Kind::Zeroed, "zeros".to_owned()),
             None => (Kind::Garbage, "data that no write produced".to_owned()),
             Some(label) => self.labelled(sector, found, label, least, newest),

@@ -49,7 +49,7 @@ impl Label {
     }
 
     /// The label of a sector, if it has one.
-    pub fn of(bytes: &[u8]) -> Option<Label> {
+    pub fn read(bytes: &[u8]) -> Option<Label> {
         let mut words = [0; 5];
         let label = bytes.get(..LABEL_BYTES)?;
         for (word, bytes) in words.iter_mut().zip(label.chunks_exact(8)) {
@@ -81,14 +81,14 @@ mod tests {
     fn a_sector_tells_its_label_and_a_changed_one_does_not() {
         let mut sector = [0; SECTOR_BYTES];
         LABEL.fill(&mut sector);
-        assert_eq!(Label::of(&sector), Some(LABEL));
+        assert_eq!(Label::read(&sector), Some(LABEL));
         for bit in 0..LABEL_BYTES * 8 {
             let mut changed = sector;
             changed[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Label::of(&changed), None, "bit {bit}");
+            assert_eq!(Label::read(&changed), None, "bit {bit}");
         }
-        assert_eq!(Label::of(&sector[..LABEL_BYTES - 1]), None);
-        assert_eq!(Label::of(&[0; SECTOR_BYTES]), None);
+        assert_eq!(Label::read(&sector[..LABEL_BYTES - 1]), None);
+        assert_eq!(Label::read(&[0; SECTOR_BYTES]), None);
     }
 
     #[test]

@@ -119,7 +119,7 @@ pub fn run_in<P: Send, T: Send>(
     allow_open_files(threads as usize)?;
     let meter = common.energy.start(stop)?;
     let scratch = Scratch::new(&common.dir, common.keep)?;
-    let observer = Observer::of(&scratch, meter);
+    let observer = Observer::new(&scratch, meter);
     let ran = run(places(&scratch)?, window, &scratch, &observer, stop, body)?;
     scratch.remove()?;
     Ok(ran)

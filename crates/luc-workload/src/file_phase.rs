@@ -44,7 +44,7 @@ pub struct Steps {
 }
 
 impl Steps {
-    pub fn of(steps: &[Step], phases: &[Phase]) -> Self {
+    pub fn in_phases(steps: &[Step], phases: &[Phase]) -> Self {
         let created = phases.first().filter(|_| steps[0] == Step::Create);
         // In the order of `Part::calls`.
         let [open, write, fsync, close] = [0, 1, 2, 3]

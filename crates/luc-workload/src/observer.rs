@@ -78,7 +78,7 @@ pub struct Reading {
 }
 
 impl Observer {
-    pub fn of(scratch: &Scratch, meter: Option<Meter>) -> Self {
+    pub fn new(scratch: &Scratch, meter: Option<Meter>) -> Self {
         Self {
             journal: Journal::below(scratch.path()),
             counters: RefCell::new(Counters::open()),

@@ -64,7 +64,7 @@ pub struct Phase {
 
 impl Phase {
     /// A phase from the start of the first part to the end of the last.
-    pub fn of(parts: Vec<Part>) -> Self {
+    pub fn spanning(parts: Vec<Part>) -> Self {
         let begins = parts.iter().map(|part| part.begin_ns);
         let ends = parts.iter().map(|part| part.end_ns);
         Self {
@@ -105,7 +105,7 @@ pub fn run_in<B: Benchmark, J: Serialize>(
     let meter = common.energy.start(stop)?;
     let scratch = Scratch::new(&common.dir, common.keep)?;
     let jobs = jobs(&scratch)?;
-    let observer = Observer::of(&scratch, meter);
+    let observer = Observer::new(&scratch, meter);
     let (done, observed) = run::<B>(kind, &jobs, phases, &scratch, &observer, stop)?;
     scratch.remove()?;
     Ok(Measured {

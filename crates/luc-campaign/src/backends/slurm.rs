@@ -107,7 +107,7 @@ impl<'a> Jobs<'a> {
             ));
         }
         let tasks_max = array_max().map_err(|trouble| refused(trouble.to_string()))?;
-        let mut open: Vec<Open<'_>> = Missing::of(cells, setup)?
+        let mut open: Vec<Open<'_>> = Missing::find(cells, setup)?
             .into_iter()
             .map(|missing| Open {
                 failed_before: store.failure(missing.cell, &missing.versions),

@@ -42,7 +42,7 @@ impl<'a> Export<'a> {
     ) -> Result<Self> {
         Ok(Self {
             title: &campaign.title,
-            missing: Missing::of(cells, setup)?,
+            missing: Missing::find(cells, setup)?,
             program: program.to_owned(),
             dir: dir.to_owned(),
             source: setup.source.clone(),

@@ -87,7 +87,7 @@ pub fn mkfs_arguments(cell: &Cell, named: &NamedArm) -> Vec<String> {
 }
 
 /// The arm's kind of file system and mount options, or else the cell's.
-pub fn of<'a>(cell: &'a Cell, named: &'a NamedArm) -> (FsType, &'a str) {
+pub fn kind_and_mount<'a>(cell: &'a Cell, named: &'a NamedArm) -> (FsType, &'a str) {
     let kind = kind_of(kind_name(cell, named)).unwrap_or_default();
     (kind, chosen(&named.arm.mount, cell, &MOUNT))
 }

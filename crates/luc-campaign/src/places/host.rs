@@ -123,7 +123,7 @@ fn wanted(cell: &Cell) -> Wanted {
 
 /// File system and mount options: the arm's, or else the cell's.
 fn file_system(cell: &Cell, named: &NamedArm) -> (FsType, String) {
-    let (kind, mount) = file_system::of(cell, named);
+    let (kind, mount) = file_system::kind_and_mount(cell, named);
     let options = scratch::options(kind, mount, number(cell, "commit_s"));
     (kind, options)
 }
@@ -396,7 +396,7 @@ impl Bench<'_> {
             root: None,
             elsewhere,
         };
-        let steps = steps::of(self.cell, named, &paths);
+        let steps = steps::commands(self.cell, named, &paths);
         let runner = Runner {
             folder: self.folder,
             guard,

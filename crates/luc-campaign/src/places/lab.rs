@@ -101,7 +101,7 @@ fn number<T: std::str::FromStr + Default>(cell: &Cell, factor: &str) -> T {
 /// The arm's disks: the measured one, and a small one if LUC is to be attached elsewhere.
 fn disks(cell: &Cell, named: &NamedArm) -> std::result::Result<Vec<DiskSpec>, LabError> {
     let mut disk: DiskSpec = text(cell, "disk").parse()?;
-    let (kind, mount) = file_system::of(cell, named);
+    let (kind, mount) = file_system::kind_and_mount(cell, named);
     disk.fs_type = kind;
     if !mount.is_empty() {
         mount.clone_into(&mut disk.mount_opts);
@@ -202,7 +202,7 @@ impl Place for Lab {
         progress: &mut dyn luc_vm::Progress,
     ) -> Result<Measured> {
         let all: Vec<(&NamedArm, Steps)> = steps::order(cell)
-            .map(|named| (named, steps::of(cell, named, &paths(cell, named))))
+            .map(|named| (named, steps::commands(cell, named, &paths(cell, named))))
             .collect();
         let mut spec = spec(cell, &all).map_err(|error| failed(&error))?;
         spec.timeout_host_s = setup.limit_s;
@@ -457,7 +457,7 @@ mod tests {
         cell.arms = vec![named.clone()];
         assert_eq!(cell.workload_file(), Some(file));
         assert_eq!(files_fit(&cell), Ok(()));
-        let steps = steps::of(&cell, &named, &paths(&cell, &named));
+        let steps = steps::commands(&cell, &named, &paths(&cell, &named));
         let spec = spec(&cell, &[(&named, steps)]).unwrap();
         let bench = &spec.cells[0].steps[1].argv;
         assert_eq!(bench[..4], ["luc-lab", "bench", "run", WORKLOAD_FILE]);

@@ -169,7 +169,7 @@ impl Place for Sim {
             let arm = |why: String| format!("arm {}: {why}", named.name);
             let setup = setup(cell, named).map_err(arm)?;
             setup.check().map_err(|error| arm(error.to_string()))?;
-            Watch::of(&named.arm).map_err(arm)?;
+            Watch::asked(&named.arm).map_err(arm)?;
         }
         load(cell).map(drop)
     }
@@ -225,7 +225,7 @@ fn simulate_arm(
     named: &NamedArm,
 ) -> std::result::Result<ArmResult, String> {
     let setup = setup(cell, named)?;
-    let watch = Watch::of(&named.arm)?;
+    let watch = Watch::asked(&named.arm)?;
     let said = |error: SimError| error.to_string();
     let (report, after) = if let Some(watch) = watch {
         let (report, recording) = luc_sim_loads::record(load, &setup).map_err(said)?;
@@ -306,7 +306,7 @@ struct Watch {
 
 impl Watch {
     /// `None` if the arm is not recorded.
-    fn of(arm: &Arm) -> std::result::Result<Option<Self>, String> {
+    fn asked(arm: &Arm) -> std::result::Result<Option<Self>, String> {
         if arm.around.is_empty() && arm.after.is_empty() {
             return Ok(None);
         }
@@ -447,7 +447,7 @@ mod tests {
         );
         Sim.check(&cell).unwrap();
         let arms = Sim.simulate(&cell).unwrap();
-        let of = |name, at: usize| measures::of(name, &arms[at], &cell);
+        let of = |name, at: usize| measures::value(name, &arms[at], &cell);
         assert_eq!(arms[0].report, arms[1].report, "to record costs nothing");
         assert!(arms[0].after.is_none());
         let waited = of("after:/file_systems/0/table/commits_waited_mean", 1).unwrap();
@@ -473,15 +473,15 @@ mod tests {
         let model = recorded("luc trace model --json --last-s 5 {out}");
         let cell = cell(bench, vec![("modelled", model), ("luc", luc)]);
         let arms = Sim.simulate(&cell).unwrap();
-        let rate = |at: usize| measures::of("rate", &arms[at], &cell).unwrap();
-        let foretold = measures::of("foretold_gain", &arms[0], &cell).unwrap();
+        let rate = |at: usize| measures::value("rate", &arms[at], &cell).unwrap();
+        let foretold = measures::value("foretold_gain", &arms[0], &cell).unwrap();
         let gain = rate(1) / rate(0);
         assert!((foretold / gain - 1.0).abs() < 0.1, "{foretold} {gain}");
     }
 
     #[test]
     fn other_commands_are_refused() {
-        let ok = |arm: &Arm| Watch::of(arm).map(|watch| watch.is_some());
+        let ok = |arm: &Arm| Watch::asked(arm).map(|watch| watch.is_some());
         assert_eq!(ok(&builtin()["stock"]), Ok(false));
         assert_eq!(ok(&recorded(SEEN)), Ok(true));
         assert_eq!(

@@ -21,7 +21,7 @@ pub fn answer(points: &[&PointResults<'_>], arm: &str, rate: &str, quantities: &
         let named = |found: &&ArmResult| found.arm == arm;
         let of_point = point.repeats.values().filter_map(|result| {
             let found = result.arms.iter().find(named)?;
-            let of = |measure: &str| measures::of(measure, found, &result.cell);
+            let of = |measure: &str| measures::value(measure, found, &result.cell);
             let values = quantities
                 .iter()
                 .filter_map(|name| Some((name.clone(), of(name)?)));

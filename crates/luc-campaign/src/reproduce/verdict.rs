@@ -155,7 +155,7 @@ fn of_interval(
         let why = "a single repeat has no interval";
         return (ClaimVerdict::Unknown, why.to_owned());
     };
-    let rule = Rule::of(claim, rules);
+    let rule = Rule::for_claim(claim, rules);
     match rule.judge(ends) {
         (ClaimVerdict::Unknown, _) => {
             let why = open(claim, found, &rule, interval);
@@ -191,7 +191,7 @@ enum Rule {
 }
 
 impl Rule {
-    fn of(claim: &Claim, rules: &Published) -> Self {
+    fn for_claim(claim: &Claim, rules: &Published) -> Self {
         let null = claim.none();
         let tolerance = claim.tolerance_share.unwrap_or(rules.tolerance_share);
         let margin = rules.same_share;
@@ -506,7 +506,7 @@ mod tests {
     #[test]
     fn runs_are_those_that_shrink_the_interval() {
         let direction = claim("unit = \"times\"\nside = \"above\"");
-        let rule = Rule::of(&direction, &rules());
+        let rule = Rule::for_claim(&direction, &rules());
         let interval = |low, mean, high| Interval {
             ends: Some((low, high)),
             ..candidate(0.0, mean, 0.0).alone

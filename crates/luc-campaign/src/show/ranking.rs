@@ -99,7 +99,7 @@ impl Shown<'_> {
             let left = left.chain(table.arms.iter().map(|it| (it.clone(), arm.clone())));
             let left = left.map(|(name, value)| (name, Entry::new(value)));
             let figures = columns.iter().map(|(heading, figure, found)| {
-                let entry = Entry::of(*found, |found| shown(figure, &found));
+                let entry = Entry::measured(*found, |found| shown(figure, &found));
                 (heading.clone(), entry)
             });
             Choice {

@@ -166,7 +166,7 @@ impl<'a> Shown<'a> {
             Some(Over::Count) => number::whole(found.mean),
             Some(_) => form(&of)(found.mean),
         };
-        let mut entries = vec![Entry::of(found, text)];
+        let mut entries = vec![Entry::measured(found, text)];
         if table.judges(column) {
             let bound = points.first().map(|it| bound(table, column, &it.point));
             entries.push(judged(bound.unwrap_or_default(), found, tally));

@@ -45,7 +45,7 @@ impl Verb for Args {
             ..Part::default()
         };
         let campaign = part
-            .of(campaigns::load("demo").or_failure()?)
+            .narrow(campaigns::load("demo").or_failure()?)
             .or_failure()?;
         if self.from_results {
             let store = Store::existing(&self.out).or_failure()?;

@@ -120,7 +120,7 @@ impl Args {
             let load = found(load, &whole).map_err(usage)?;
             part.values.push(format!("{LOAD}={load}"));
         }
-        let mut campaign = part.of(whole).or_failure()?;
+        let mut campaign = part.narrow(whole).or_failure()?;
         campaign.model_machine(&self.machine);
         let tables = campaign.tables.iter_mut();
         for ranked in tables.filter_map(|table| table.ranked.as_mut()) {

@@ -51,7 +51,7 @@ pub struct Gains {
 impl Gains {
     pub(super) fn of(trace: &Trace, dev: Dev, slices: &Slices, facts: &Facts, luc: Luc) -> Self {
         // If LUC steered, its holds are in the trace.
-        let machine = (luc != Luc::Steering).then(|| Calibration::of(trace, dev).ok());
+        let machine = (luc != Luc::Steering).then(|| Calibration::measure(trace, dev).ok());
         let Some(machine) = machine.flatten() else {
             return Self::default();
         };

@@ -115,7 +115,7 @@ impl Entry {
     }
 
     /// A formatted value; "-" if nothing could be measured.
-    pub fn of<T>(value: Option<T>, form: impl FnOnce(T) -> String) -> Self {
+    pub fn measured<T>(value: Option<T>, form: impl FnOnce(T) -> String) -> Self {
         Self::new(value.map_or_else(|| "-".to_owned(), form))
     }
 

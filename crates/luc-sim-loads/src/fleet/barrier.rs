@@ -101,7 +101,7 @@ impl Placed {
         }
         let tasks = programs.len();
         // Only phases are timed here, not single operations.
-        let mut node = Node::of(&member.setup, programs, Measured::new(tasks, 0, 0));
+        let mut node = Node::new(&member.setup, programs, Measured::new(tasks, 0, 0));
         for task in (0..).take(tasks) {
             node.begin(task, 0);
         }

@@ -242,7 +242,7 @@ impl Fleet {
                 return Figures::default();
             };
             if let Some(state) = end.controllers() {
-                verdict = HoldingVerdict::of(state.trial_winner);
+                verdict = HoldingVerdict::from_winner(state.trial_winner);
             }
             let found = report.outcome.found();
             let energy = self.arguments.energy.as_ref().zip(report.activity.as_ref());
@@ -353,7 +353,7 @@ mod tests {
         nodes.sort_unstable();
         nodes.dedup();
         assert_eq!(nodes.len(), count);
-        let summary = Summary::of(&fleet, &all);
+        let summary = Summary::from_records(&fleet, &all);
         assert_eq!((summary.nodes, summary.gains.unwrap().nodes), (24, 24));
         assert_eq!(summary.groups as usize, fleet.groups().len());
         let energy = summary.energy.unwrap();

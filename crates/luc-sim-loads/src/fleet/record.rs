@@ -54,7 +54,7 @@ pub enum HoldingVerdict {
 impl HoldingVerdict {
     pub const ALL: [Self; 3] = [Self::Held, Self::None, Self::Stock];
 
-    pub(super) fn of(winner: i64) -> Self {
+    pub(super) fn from_winner(winner: i64) -> Self {
         match TrialPhase::from_value(winner) {
             Some(TrialPhase::StayFree) => Self::Stock,
             Some(TrialPhase::StayHeld) => Self::Held,

@@ -107,7 +107,7 @@ pub struct PhaseTimes {
 }
 
 impl Summary {
-    pub fn of(fleet: &Fleet, records: &[Record]) -> Self {
+    pub fn from_records(fleet: &Fleet, records: &[Record]) -> Self {
         let nodes: Vec<&NodeRecord> = records
             .iter()
             .filter_map(|record| match record {
@@ -215,8 +215,8 @@ fn barriers(fleet: &Fleet, records: &[Record]) -> Vec<BarrierRow> {
                 disk: disk.clone(),
                 nodes: record.nodes,
                 groups: 0,
-                stock: PhaseTimes::of(&[]),
-                luc: PhaseTimes::of(&[]),
+                stock: PhaseTimes::sum(&[]),
+                luc: PhaseTimes::sum(&[]),
             });
             found.push([Vec::new(), Vec::new()]);
             rows.len() - 1
@@ -226,14 +226,14 @@ fn barriers(fleet: &Fleet, records: &[Record]) -> Vec<BarrierRow> {
         found[at][1].push(&record.luc);
     }
     for (row, [stock, luc]) in rows.iter_mut().zip(&found) {
-        row.stock = PhaseTimes::of(stock);
-        row.luc = PhaseTimes::of(luc);
+        row.stock = PhaseTimes::sum(stock);
+        row.luc = PhaseTimes::sum(luc);
     }
     rows
 }
 
 impl PhaseTimes {
-    fn of(groups: &[&Phases]) -> Self {
+    fn sum(groups: &[&Phases]) -> Self {
         let all = |of: fn(&Phases) -> &Vec<u64>| groups.iter().flat_map(move |it| of(it));
         let mut slowest_ns: Vec<u64> = all(|it| &it.slowest_ns).copied().collect();
         slowest_ns.sort_unstable();
@@ -341,10 +341,10 @@ mod tests {
             mean_ns: vec![10, 30],
             fsyncs: 0,
         };
-        let times = PhaseTimes::of(&[&phases, &phases]);
+        let times = PhaseTimes::sum(&[&phases, &phases]);
         assert_eq!((times.phases, times.at_ns[0]), (4, Some(20)));
         assert!((times.node_mean_ns - 20.0).abs() < 1e-12);
         assert!((times.slowdown - 1.5).abs() < 1e-12);
-        assert_eq!(PhaseTimes::of(&[]).phases, 0);
+        assert_eq!(PhaseTimes::sum(&[]).phases, 0);
     }
 }

@@ -54,7 +54,7 @@ pub fn plan(args: &Iozone) -> Result<Plan, SimError> {
         let mut parts = shared.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let phase = Phase {
             passed_ns: shared.ended_ns.load(Ordering::Relaxed),
-            ..Phase::of(std::mem::take(&mut parts))
+            ..Phase::spanning(std::mem::take(&mut parts))
         };
         Outcome::Iozone(IozoneResult::new(&args, &phase))
     };

@@ -32,7 +32,7 @@ pub fn plan(args: &Metarates) -> Plan {
     let args = args.clone();
     let outcome = move |_: &Measured| {
         let mut parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
-        let phases: Vec<Phase> = parts.drain(..).map(Phase::of).collect();
+        let phases: Vec<Phase> = parts.drain(..).map(Phase::spanning).collect();
         Outcome::Metarates(MetaratesResult::new(&args, &phases))
     };
     Plan {

@@ -36,7 +36,7 @@ pub struct Plan {
 impl Plan {
     /// Creates the machine before its first task begins; also returns how to compute the figures.
     pub fn node(self, setup: &Setup) -> (Node, Figures) {
-        let mut node = Node::of(setup, self.programs, self.measured);
+        let mut node = Node::new(setup, self.programs, self.measured);
         node.prepare_files(&self.files);
         node.spread_begins(setup.seed, self.begin_spread_ns);
         (node, self.outcome)

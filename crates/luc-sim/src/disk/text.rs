@@ -120,7 +120,7 @@ struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    fn of(text: &'a str) -> Self {
+    fn split(text: &'a str) -> Self {
         let mut names: Vec<_> = text.split(':').collect();
         let end = names.iter().position(|word| word.contains('='));
         let changes = names.split_off(end.unwrap_or(names.len()));
@@ -185,7 +185,7 @@ fn read(text: &str) -> Result<DiskKind, String> {
             "below {SMALL_DISK_MIB}M ext4 uses blocks of 1 KiB, which are not simulated"
         ));
     }
-    let given = Words::of(text);
+    let given = Words::split(text);
     let own_cache = given
         .changes
         .iter()

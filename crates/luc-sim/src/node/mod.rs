@@ -281,7 +281,7 @@ impl Node {
     }
 
     /// Creates a machine whose programs have not begun.
-    pub fn of(setup: &Setup, programs: Vec<Box<dyn Program>>, measured: Measured) -> Self {
+    pub fn new(setup: &Setup, programs: Vec<Box<dyn Program>>, measured: Measured) -> Self {
         let first_worker = id(programs.len());
         let workers = (0..WORKERS).map(|_| Box::new(NoProgram) as Box<dyn Program>);
         let all = programs.into_iter().chain(workers).enumerate();

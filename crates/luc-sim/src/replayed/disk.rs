@@ -49,7 +49,7 @@ pub(super) struct Commits {
 impl Commits {
     /// Collects the first commits that syncs waited for, or the first of all if syncs waited for
     /// none.
-    pub fn of(spans: &[Span], most: usize) -> Self {
+    pub fn collect(spans: &[Span], most: usize) -> Self {
         let wanted: BTreeSet<u32> = spans
             .iter()
             .filter(|span| span.kind.is_file_sync() && span.commits_ahead() > 0)
@@ -151,13 +151,13 @@ pub(super) struct Fit {
 
 impl Fit {
     /// Finds the disk; that of `setup` does not matter. The recording began at `first_ns`.
-    pub fn of(recorded: &Commits, threads: &Threads, setup: &Setup, first_ns: u64) -> Self {
+    pub fn search(recorded: &Commits, threads: &Threads, setup: &Setup, first_ns: u64) -> Self {
         let until_ns = recorded.end_ns.saturating_sub(first_ns);
         let on = |disk: &DiskKind| {
             let mut setup = setup.clone();
             setup.disk = disk.clone();
             let most = recorded.lengths.len();
-            let found = Commits::of(&threads.run(&setup, until_ns).spans, most);
+            let found = Commits::collect(&threads.run(&setup, until_ns).spans, most);
             (!found.lengths.is_empty()).then_some(found)
         };
         let steady = Self::steady(recorded, &on);

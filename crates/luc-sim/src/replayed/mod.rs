@@ -153,14 +153,14 @@ fn middle(trace: &Trace, dev: Dev) -> Vec<Span> {
 impl Calibration {
     /// # Errors
     /// The recording has no operations or no commits, or is too long.
-    pub fn of(trace: &Trace, dev: Dev) -> Result<Self, Unreplayable> {
+    pub fn measure(trace: &Trace, dev: Dev) -> Result<Self, Unreplayable> {
         let recorded = middle(trace, dev);
         let bounds = bounds_ns(&recorded).ok_or(Unreplayable::Nothing { dev })?;
         let (first_ns, last_ns) = bounds;
         if last_ns - first_ns > LENGTH_NS_MAX {
             return Err(Unreplayable::TooLong);
         }
-        let commits = Commits::of(&recorded, usize::MAX);
+        let commits = Commits::collect(&recorded, usize::MAX);
         if commits.mean_ns() <= 0.0 {
             return Err(Unreplayable::NoCommits { dev });
         }
@@ -169,7 +169,7 @@ impl Calibration {
         let cpus = cpus.filter(|cpus| (1..=CPUS_MAX).contains(cpus));
         let operations = operations(&recorded);
         let work = work(&recorded, &operations, cpus);
-        let threads = Threads::of(&recorded, &operations, &work, bounds);
+        let threads = Threads::replaying(&recorded, &operations, &work, bounds);
         if threads.count() == 0 {
             return Err(Unreplayable::NoOperations { dev });
         }
@@ -186,8 +186,8 @@ impl Calibration {
             seed: 1,
             runs: 1,
         };
-        let first = Commits::of(&recorded, disk::COMMITS_MAX);
-        let fit = Fit::of(&first, &threads, &setup, first_ns);
+        let first = Commits::collect(&recorded, disk::COMMITS_MAX);
+        let fit = Fit::search(&first, &threads, &setup, first_ns);
         setup.disk = fit.kind.clone();
         Ok(Self {
             work,
@@ -286,7 +286,7 @@ impl Calibration {
             },
             sampled(
                 "commit",
-                &Sampled::of(self.commits.lengths.clone()),
+                &Sampled::from_times(self.commits.lengths.clone()),
                 "from the lock of a transaction to the end of its commit",
             ),
             Parameter {
@@ -319,5 +319,5 @@ fn work(recorded: &[Span], operations: &Operations, cpus: Option<u16>) -> Work {
         of_thread.sort_unstable();
     }
     let ready = operations::ready(&waits, operations, &operations::commit_ends(recorded));
-    Work::of(operations, &waits, &ready, cpus)
+    Work::measure(operations, &waits, &ready, cpus)
 }

@@ -174,7 +174,7 @@ pub(super) struct Shares {
 
 impl Shares {
     /// `wanted` are the times in which threads want a processor.
-    pub fn of(wanted: &[Stretch], cpus: u16) -> Self {
+    pub fn from_stretches(wanted: &[Stretch], cpus: u16) -> Self {
         let begins = wanted.iter().map(|(begin_ns, _)| (*begin_ns, 1_i32));
         let ends = wanted.iter().map(|(_, end_ns)| (*end_ns, -1));
         let mut edges: Vec<(u64, i32)> = begins.chain(ends).collect();
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn threads_share_the_processors() {
-        let shares = Shares::of(&[(0, 10), (0, 10), (4, 8), (4, 8)], 2);
+        let shares = Shares::from_stretches(&[(0, 10), (0, 10), (4, 8), (4, 8)], 2);
         for (stretch, ns) in [((0, 4), 4.0), ((0, 10), 8.0), ((5, 7), 1.0), ((4, 8), 2.0)] {
             let found_ns = shares.time_ns(stretch);
             assert!((found_ns - ns).abs() < 1e-9, "{stretch:?}: {found_ns}");

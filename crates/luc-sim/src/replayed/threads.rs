@@ -72,7 +72,12 @@ struct Context<'a> {
 
 impl Threads {
     /// Creates the programs; `bounds_ns` are the recording's start and end.
-    pub fn of(spans: &[Span], operations: &Operations, work: &Work, bounds_ns: (u64, u64)) -> Self {
+    pub fn replaying(
+        spans: &[Span],
+        operations: &Operations,
+        work: &Work,
+        bounds_ns: (u64, u64),
+    ) -> Self {
         let objects: BTreeSet<u64> = every(operations).map(|it| it.span.object).collect();
         let commits = spans.iter().filter(|span| span.kind == SpanKind::Commit);
         let context = Context {
@@ -124,10 +129,10 @@ impl Threads {
         let programs = self
             .chains
             .iter()
-            .map(|chain| Box::new(Replay::of(chain)) as _);
+            .map(|chain| Box::new(Replay::new(chain)) as _);
         let tasks = self.chains.len();
         let measured = Measured::new(tasks, 0, until_ns);
-        let mut node = Node::of(setup, programs.collect(), measured);
+        let mut node = Node::new(setup, programs.collect(), measured);
         node.prepare_files(&self.files);
         node.watch();
         node.start();
@@ -297,7 +302,7 @@ struct Replay {
 }
 
 impl Replay {
-    fn of(chain: &Chain) -> Self {
+    fn new(chain: &Chain) -> Self {
         Self {
             chain: chain.clone(),
             at: 0,

@@ -99,14 +99,14 @@ fn cost(kind: usize, span: &Span, costs: &Costs) -> u64 {
 impl Work {
     /// Measures the work. `waits` are each thread's waits in order, `ready` the stretches in which
     /// threads were ready.
-    pub fn of(
+    pub fn measure(
         operations: &Operations,
         waits: &BTreeMap<u32, Vec<Stretch>>,
         ready: &[Stretch],
         cpus: Option<u16>,
     ) -> Self {
         let costs = Costs::default();
-        let alone = Alone::of(operations, ready, cpus);
+        let alone = Alone::measure(operations, ready, cpus);
         let mut samples: [Vec<(f64, f64)>; 4] = Default::default();
         let mut turns: BTreeMap<(SpanKind, SpanKind), Vec<f64>> = BTreeMap::new();
         let mut rests: BTreeMap<(SpanKind, SpanKind), Vec<u64>> = BTreeMap::new();
@@ -143,7 +143,8 @@ impl Work {
             let beyond = samples[kind].iter().map(|(took, cost)| took - cost * ns);
             whole(middle_mean(beyond.collect()) / ns)
         });
-        let kinds = samples.map(|of_kind| Sampled::of(of_kind.iter().map(|it| it.0).collect()));
+        let kinds =
+            samples.map(|of_kind| Sampled::from_times(of_kind.iter().map(|it| it.0).collect()));
         let turns_ns = turns.into_iter().filter_map(|(pair, mut between)| {
             between.sort_unstable_by(f64::total_cmp);
             let computes = between[between.len() / 2] <= COMPUTES_NS as f64;
@@ -163,7 +164,7 @@ impl Work {
             crowded: joined(&taken),
             taken,
             // If the number of processors is unknown, each thread has its own.
-            shares: Shares::of(&wanted, cpus.unwrap_or(u16::MAX)),
+            shares: Shares::from_stretches(&wanted, cpus.unwrap_or(u16::MAX)),
         }
     }
 
@@ -260,7 +261,7 @@ struct Alone {
 }
 
 impl Alone {
-    fn of(operations: &Operations, ready: &[Stretch], cpus: Option<u16>) -> Self {
+    fn measure(operations: &Operations, ready: &[Stretch], cpus: Option<u16>) -> Self {
         let over = cpus.map(usize::from).map(|cpus| {
             let all = more_than(ready, cpus - 1);
             [all, more_than(ready, cpus)]
@@ -299,7 +300,7 @@ impl Alone {
 }
 
 impl Sampled {
-    pub fn of(mut times_ns: Vec<f64>) -> Self {
+    pub fn from_times(mut times_ns: Vec<f64>) -> Self {
         if times_ns.is_empty() {
             return Self::default();
         }

@@ -30,7 +30,7 @@ pub fn setup(disk: &str, cpus: u16, luc: Option<Params>, seed: u64) -> Setup {
 /// Creates the node before its first operation; the n-th program begins at `n * stagger_ns`.
 pub fn node(setup: &Setup, programs: Vec<Box<dyn Program>>, stagger_ns: u64) -> Node {
     let tasks = programs.len();
-    let mut node = Node::of(setup, programs, Measured::new(tasks, 0, u64::MAX));
+    let mut node = Node::new(setup, programs, Measured::new(tasks, 0, u64::MAX));
     for (task, at) in (0..tasks).zip(0_u64..) {
         let task = TaskId::try_from(task).expect("few");
         node.begin(task, at * stagger_ns);

@@ -90,7 +90,7 @@ struct Built {
 /// # Errors
 /// [`LabError::NotBuilt`] with the command that builds it.
 pub fn find(cache: &Cache, spec: &KernelSpec) -> Result<KernelTree> {
-    let wanted = Wanted::of(spec)?;
+    let wanted = Wanted::from_spec(spec)?;
     let not_built = || LabError::NotBuilt {
         name: spec.name.clone(),
     };
@@ -114,7 +114,7 @@ pub fn find(cache: &Cache, spec: &KernelSpec) -> Result<KernelTree> {
 /// # Errors
 /// A stock kernel, missing tools or packages, no disk space, or an error of the compiler.
 pub fn build(cache: &Cache, spec: &KernelSpec, progress: &mut dyn Progress) -> Result<KernelTree> {
-    let wanted = Wanted::of(spec)?;
+    let wanted = Wanted::from_spec(spec)?;
     let _lock = cache.lock(&format!("build-{}", spec.name))?;
     if let Ok(tree) = find(cache, spec) {
         return Ok(tree);
@@ -168,7 +168,7 @@ struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    fn of(spec: &'a KernelSpec) -> Result<Self> {
+    fn from_spec(spec: &'a KernelSpec) -> Result<Self> {
         let Some(source) = &spec.source else {
             return Err(LabError::bad_input(
                 format!("kernel {}", spec.name),
@@ -428,7 +428,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::at(dir.path()).unwrap();
         let mut spec = specs().remove(0);
-        let wanted = Wanted::of(&spec).unwrap();
+        let wanted = Wanted::from_spec(&spec).unwrap();
         let built = br#"{"release":"1.0-luc","version":"1.0-1"}"#;
         write_atomic(&wanted.record(&cache), built).unwrap();
         assert!(find(&cache, &spec).is_err(), "a record alone");
@@ -447,16 +447,16 @@ mod tests {
     fn patches_are_part_of_the_key_and_apply_once() {
         let list = KernelList::builtin().unwrap();
         let mut spec = list.get("7.2-upstream").unwrap().clone();
-        let patched = Wanted::of(&spec).unwrap();
+        let patched = Wanted::from_spec(&spec).unwrap();
         assert_eq!(patched.patches.len(), 4);
         let tools: Vec<_> = patched.tools("cc").map(|(program, _)| program).collect();
         assert!(tools.contains(&"patch") && tools.contains(&"pahole"));
         let digest = patched.digest;
         spec.patches.clear();
-        let plain = Wanted::of(&spec).unwrap();
+        let plain = Wanted::from_spec(&spec).unwrap();
         assert!(plain.patches.is_empty() && plain.digest != digest);
         spec.patches = "no-such".into();
-        assert!(Wanted::of(&spec).is_err());
+        assert!(Wanted::from_spec(&spec).is_err());
 
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("a"), "old\n").unwrap();

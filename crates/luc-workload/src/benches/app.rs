@@ -82,7 +82,7 @@ impl Benchmark for App {
         let script = table.script(&self.name, app).map_err(named)?;
         let meter = self.common.energy.start(stop)?;
         let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
-        let observer = Observer::of(&scratch, meter);
+        let observer = Observer::new(&scratch, meter);
         let request = Request {
             name: &self.name,
             app,

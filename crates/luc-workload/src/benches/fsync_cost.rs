@@ -71,7 +71,7 @@ pub struct Times {
 }
 
 impl Times {
-    fn of(mut times_ns: Vec<u64>) -> Self {
+    fn from_ns(mut times_ns: Vec<u64>) -> Self {
         times_ns.sort_unstable();
         let quarter = times_ns.len().div_ceil(4).max(1);
         let span_ns = |part: &&[u64]| part[part.len() - 1] - part[0];
@@ -130,7 +130,7 @@ impl Benchmark for FsyncCost {
         allow_descriptors(1, u64::from(self.buffers) + 1)?;
         let meter = self.common.energy.start(stop)?;
         let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
-        let observer = Observer::of(&scratch, meter);
+        let observer = Observer::new(&scratch, meter);
         let journal = observer.journal.as_ref();
         let watched = journal.and_then(Watched::new);
         let loops = Loops {
@@ -237,7 +237,7 @@ impl Loops<'_> {
                 times_ns.push(ns);
             }
         }
-        Ok(Times::of(times_ns))
+        Ok(Times::from_ns(times_ns))
     }
 
     /// Commits until every block of the journal has been written: a disk in memory allocates a
@@ -322,10 +322,10 @@ mod tests {
 
     #[test]
     fn the_usual_time_is_where_most_are() {
-        let times = Times::of(vec![900, 100, 101, 500, 300, 100, 102, 700]);
+        let times = Times::from_ns(vec![900, 100, 101, 500, 300, 100, 102, 700]);
         assert!((times.usual_ns - 100.0).abs() < 1e-9, "{times:?}");
         assert_eq!((times.count, times.median_ns), (8, 300));
-        assert_eq!(Times::of(vec![7]).median_ns, 7);
-        assert_eq!(Times::of(Vec::new()), Times::default());
+        assert_eq!(Times::from_ns(vec![7]).median_ns, 7);
+        assert_eq!(Times::from_ns(Vec::new()), Times::default());
     }
 }

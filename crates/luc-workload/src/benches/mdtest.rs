@@ -164,7 +164,7 @@ impl Benchmark for Mdtest {
         let kind = Kind::Processes;
         let done = processes::run_in::<Self, Job>(&self.common, kind, steps.len(), jobs, stop)?;
         Ok(done.map(|phases| {
-            let found = Steps::of(&steps, &phases);
+            let found = Steps::in_phases(&steps, &phases);
             MdtestResult {
                 args: self.clone(),
                 tree_dirs: dirs,

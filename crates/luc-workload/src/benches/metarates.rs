@@ -146,7 +146,7 @@ impl MetaratesResult {
     pub fn new(args: &Metarates, phases: &[Phase]) -> Self {
         let steps = args.steps();
         let created = phases.first().filter(|_| steps[0] == Step::Create);
-        let found = Steps::of(&steps, phases);
+        let found = Steps::in_phases(&steps, phases);
         Self {
             args: args.clone(),
             unsafe_no_fsync: args.no_fsync,

@@ -100,7 +100,7 @@ impl Benchmark for Scaling {
         let meter = self.common.energy.start(stop)?;
         let scratch = Scratch::new(&self.common.dir, self.common.keep)?;
         let dir = scratch.subdir("files")?;
-        let observer = Observer::of(&scratch, meter);
+        let observer = Observer::new(&scratch, meter);
         let (mut steps, mut observed, mut elapsed_ns) = (Vec::new(), Vec::new(), 0);
         for threads in counts {
             let cpus = &cpus[..threads as usize];
@@ -220,7 +220,7 @@ fn step(
     let ran = crew::run(places, window, scratch, observer, stop, body)?;
     mark(Mark::Group);
     let elapsed_ns = ran.elapsed_ns(|thread| thread.ended_ns);
-    let step = ScalingStep::of(&ran.results, elapsed_ns);
+    let step = ScalingStep::from_threads(&ran.results, elapsed_ns);
     Ok(Measured::by(&ran, elapsed_ns, step))
 }
 
@@ -258,7 +258,7 @@ impl Place<'_> {
 }
 
 impl ScalingStep {
-    fn of(threads: &[Thread], elapsed_ns: u64) -> Self {
+    fn from_threads(threads: &[Thread], elapsed_ns: u64) -> Self {
         let calls = threads.iter().map(|thread| thread.calls).sum();
         let rates = || threads.iter().map(|t| per_second(t.calls, t.measured_ns));
         let calls_per_s = per_second(calls, elapsed_ns);
@@ -311,9 +311,9 @@ mod tests {
             measured_ns: second,
         };
         let mut steps = [
-            ScalingStep::of(&[thread(8), thread(4)], second),
-            ScalingStep::of(&[thread(20)], 2 * second),
-            ScalingStep::of(&[thread(3), thread(2)], second),
+            ScalingStep::from_threads(&[thread(8), thread(4)], second),
+            ScalingStep::from_threads(&[thread(20)], 2 * second),
+            ScalingStep::from_threads(&[thread(3), thread(2)], second),
         ];
         compare(&mut steps);
         let shown = steps.map(|s| (s.threads, s.thread_calls_per_s, s.to_one_thread));

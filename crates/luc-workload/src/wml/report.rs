@@ -97,7 +97,7 @@ pub struct FlowopResult {
 }
 
 impl FilesetResult {
-    pub fn of<W: Default>(live: &LiveFileset<W>) -> Self {
+    pub fn from_live<W: Default>(live: &LiveFileset<W>) -> Self {
         let planned = Self {
             name: live.plan.name.clone(),
             files: live.tree.files.len() as u64,

@@ -70,7 +70,7 @@ pub fn run(
     let (before, after) = around_preparation(plan);
     carry_out(before, &scratch, stop, say, &mut result.notes)?;
     let filesets = prepare(plan, &mut draws(plan, options, 0, 0), &root, stop, say)?;
-    result.filesets = filesets.iter().map(FilesetResult::of).collect();
+    result.filesets = filesets.iter().map(FilesetResult::from_live).collect();
     result.threads = program.jobs.len() as u64;
     if !options.prepare_only {
         carry_out(after, &scratch, stop, say, &mut result.notes)?;
@@ -114,7 +114,7 @@ pub fn run(
         let own = Own::new(plan, &job);
         (job, own)
     });
-    let observer = Observer::of(&scratch, meter);
+    let observer = Observer::new(&scratch, meter);
     let ran = crew::run(jobs.collect(), window, &scratch, &observer, stop, body);
     // After an error, too: nothing may still be writing when the files are removed.
     let written: Vec<Recorder> = host.pools.iter().flatten().map(Pool::end).collect();

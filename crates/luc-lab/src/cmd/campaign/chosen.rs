@@ -31,7 +31,7 @@ pub struct Chosen {
 impl Chosen {
     pub fn campaign(&self) -> Result<Campaign, Failure> {
         let whole = campaigns::load(&self.campaign).or_failure()?;
-        self.part.of(whole).or_failure()
+        self.part.narrow(whole).or_failure()
     }
 
     pub fn out(&self) -> PathBuf {

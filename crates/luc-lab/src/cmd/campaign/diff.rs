@@ -36,15 +36,15 @@ pub struct Args {
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let first = DiffSide::of(&Store::existing(&self.a).or_failure()?).or_failure()?;
+        let first = DiffSide::read(&Store::existing(&self.a).or_failure()?).or_failure()?;
         let (a, b) = match &self.b {
             Some(b) => (
                 first,
-                DiffSide::of(&Store::existing(b).or_failure()?).or_failure()?,
+                DiffSide::read(&Store::existing(b).or_failure()?).or_failure()?,
             ),
             None => (first.before(), first),
         };
-        let diff = Diff::of(&a, &b);
+        let diff = Diff::compare(&a, &b);
         let changed = diff.count(FigureChange::Changed);
         if self.json {
             context.print_json(&json!({

@@ -138,7 +138,7 @@ pub fn render(
     store
         .write("report.txt", text::render(&document, false).as_bytes())
         .or_failure()?;
-    for (number, sheet) in sheets::of(&shown).into_iter().enumerate() {
+    for (number, sheet) in sheets::from_tables(&shown).into_iter().enumerate() {
         store
             .write(
                 &format!("tables/{}.csv", number + 1),

@@ -63,7 +63,7 @@ impl Verb for Args {
 /// Measures each file system of a recording. Fails if none can be measured.
 fn calibrated(trace: &Trace, file: &Path) -> Result<Vec<Found>, Failure> {
     let devs: BTreeSet<Dev> = trace.spans.iter().map(|span| span.dev).collect();
-    let of = |dev: Dev| (dev, Calibration::of(trace, dev));
+    let of = |dev: Dev| (dev, Calibration::measure(trace, dev));
     let found: Vec<Found> = devs.into_iter().map(of).collect();
     if found.iter().any(|(_, it)| it.is_ok()) {
         return Ok(found);

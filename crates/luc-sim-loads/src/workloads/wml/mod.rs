@@ -117,7 +117,7 @@ pub fn plan(load: &FileLoad, costs: &Costs) -> Result<Plan, SimError> {
         let note = "dropping caches has no effect in the simulator: data that is read is in memory";
         result.notes.push(note.into());
     }
-    result.filesets = filesets.iter().map(FilesetResult::of).collect();
+    result.filesets = filesets.iter().map(FilesetResult::from_live).collect();
     result.threads = threads as u64;
     let lengths = filesets.iter().map(|live| {
         let leaves = live.tree.files.iter();

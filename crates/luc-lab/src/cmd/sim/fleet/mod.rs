@@ -100,7 +100,7 @@ impl Verb for Args {
         simulate(&fleet, self.jobs, &mut records, file.as_mut(), context)?;
         let took_s = begun.elapsed().as_secs_f64();
         let is_whole = records.len() == fleet.tasks();
-        let summary = Summary::of(&fleet, &records);
+        let summary = Summary::from_records(&fleet, &records);
         if self.json {
             let found = json!({
                 "schema": SCHEMA, "interrupted": !is_whole, "arguments": header, "summary": summary,
