@@ -177,6 +177,7 @@ fn mounted_elsewhere(system: &dyn System, table: &[Mount]) -> Vec<Mount> {
             kind: "ext4".into(),
             source: format!("/dev/{}", name.replace('!', "/")),
             read_only: options.contains(&"ro"),
+            read_only_here: false,
             options: options.join(","),
         })
     };

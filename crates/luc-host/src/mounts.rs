@@ -27,6 +27,8 @@ pub struct Mount {
     pub options: String,
     /// True if the file system itself, not just this mount of it, is read-only.
     pub read_only: bool,
+    /// True if this mount of it is read-only.
+    pub read_only_here: bool,
 }
 
 /// Every mount of this process, oldest first. Lines that cannot be read are
@@ -59,6 +61,7 @@ fn parse(line: &str) -> Option<Mount> {
     let device = mount.nth(1)?.parse().ok()?;
     let root = unescape(mount.next()?);
     let point = unescape(mount.next()?);
+    let here = mount.next().unwrap_or_default();
     let mut file_system = file_system.split(' ');
     let kind = file_system.next()?.to_owned();
     let source = unescape(file_system.next()?).to_string_lossy().into_owned();
@@ -71,8 +74,19 @@ fn parse(line: &str) -> Option<Mount> {
         kind,
         source,
         options: options.to_owned(),
-        read_only: options.split(',').any(|option| option == "ro"),
+        read_only: is_read_only(options),
+        read_only_here: is_read_only(here),
     })
+}
+
+fn is_read_only(options: &str) -> bool {
+    options.split(',').any(|option| option == "ro")
+}
+
+/// Tells whether no file below `path` can be written, because of its mount.
+pub fn is_read_only_at(system: &dyn System, path: &str) -> bool {
+    let mounts = mounts(system).unwrap_or_default();
+    deepest(&mounts, Path::new(path)).is_some_and(|mount| mount.read_only || mount.read_only_here)
 }
 
 /// The kernel writes blanks, tabs, newlines and backslashes as `\ooo`.
@@ -167,6 +181,7 @@ broken line
         assert_eq!(table.len(), 5);
         assert_eq!(table[1].point, Path::new("/srv/my data"));
         assert!(!table[2].read_only, "only this mount of it is read-only");
+        assert!(table[2].read_only_here && !table[1].read_only_here);
         assert!(table[4].read_only);
         assert_eq!(table[0].options, "rw,errors=remount-ro");
     }

@@ -8,6 +8,7 @@ use luc_control::{Counter, Dev, Knob, counters, knob, policy_text};
 use rustix::io::Errno;
 
 use crate::error::HostError;
+use crate::mounts;
 use crate::system::{System, plain};
 
 /// Where the module shows itself.
@@ -210,6 +211,9 @@ fn attach_failure(system: &dyn System, path: &str, error: &io::Error) -> HostErr
             path,
             why: "the file system has no journal".into(),
         },
+        Some(Errno::ROFS) if mounts::is_read_only_at(system, ROOT) => {
+            locked(&format!("switch LUC on for {path}"))
+        }
         Some(Errno::ROFS) => HostError::ReadOnly { path },
         Some(Errno::EXIST) => HostError::AlreadyOn { path },
         Some(Errno::BUSY) => HostError::Busy {
@@ -247,6 +251,14 @@ pub fn denied(what: &str) -> HostError {
     }
 }
 
+/// A refusal because /sys cannot be written here.
+fn locked(what: &str) -> HostError {
+    HostError::NotPermitted {
+        what: what.into(),
+        fix: "/sys is mounted read-only here, as in a container; run it on the host".into(),
+    }
+}
+
 /// Switches LUC off for a device.
 ///
 /// # Errors
@@ -263,6 +275,7 @@ pub fn detach(system: &dyn System, path: &str, device: Dev) -> Result<(), HostEr
             why: "LUC is off, but its hooks stay",
         },
         Some(Errno::PERM | Errno::ACCESS) => denied(&format!("switch LUC off for {path}")),
+        Some(Errno::ROFS) => locked(&format!("switch LUC off for {path}")),
         _ => HostError::Unexpected(format!("{path}: cannot switch LUC off: {}", plain(&error))),
     })
 }
@@ -332,6 +345,7 @@ pub fn set_knob(
             kept: "the old value is kept",
         },
         Some(Errno::PERM | Errno::ACCESS) => denied(&format!("set {} of {path}", knob.name)),
+        Some(Errno::ROFS) => locked(&format!("set {} of {path}", knob.name)),
         Some(Errno::NOENT) => HostError::NotOn { path: path.into() },
         _ => HostError::Unexpected(format!(
             "{path}: cannot set {}: {}",

@@ -9,6 +9,13 @@ yes "$fast fast commits counted" [ "$fast" -gt 100 ]
 full=$(counter nullb0 commits)
 yes "$full full commits are the smaller part" [ "$full" -lt "$((fast / 4))" ]
 is "commits that were held" 0 "$(counter nullb0 commits_held)"
+# Eight tasks append records and sync each, as message queues do.
+yes "appends" luc-lab bench fsync-storm --threads 8 --op append --bytes 4096 --seconds 1 \
+	--drain-s 0 --dir /mnt/0
+more=$(($(counter nullb0 fast_commits) - fast))
+yes "$more fast commits of appends counted" [ "$more" -gt 50 ]
+is "commits of appends that were held" 0 "$(counter nullb0 commits_held)"
+check 0 "*fast *sync events served by fast commits*" luc status /mnt/0
 # The doctor tells their share, and does not trust a verdict on the rest.
 luc-lab bench create-fsync --threads 4 --bytes 4096 --seconds 1000 --warmup-s 0 /mnt/0 \
 	> /dev/null 2>&1 &

@@ -26,6 +26,7 @@ fn jobs() -> Result<Vec<Job>, Trouble> {
         Job::new("health", &["1ms:8:64M"])?.allow(NULL_BLK_FAILS),
         Job::new("fast", &["1ms:8:64M"])?.mkfs(&["-O", "fast_commit"]),
         Job::new("many", &["1ms:8:32M"; 8])?,
+        Job::new("container", &["1ms:8:64M"])?,
         Job::new("sequence", &["1ms:8:64M"])?,
         Job::new("refused", &["1ms:8:32M"])?.mkfs(&["-O", "^has_journal"]),
     ]);

@@ -287,8 +287,13 @@ pub fn facts(journals: &[Journal], system: &dyn System) -> Vec<(Dev, Facts)> {
     let luc_obstacle = preconditions::obstacle(system);
     let facts = |journal: &Journal| {
         let point = journal.mount_points.first();
+        // Not mounted here, it is known by its device.
+        let place = point.map_or_else(
+            || journal.name.replace('!', "/"),
+            |point| point.display().to_string(),
+        );
         let facts = Facts {
-            path: point.map(|point| point.display().to_string()),
+            path: Some(place),
             device: Some(journal.node.clone()),
             device_bytes: journal.device_bytes,
             journal_bytes: journal.journal_bytes,
