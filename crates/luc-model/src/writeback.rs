@@ -78,7 +78,7 @@ pub(crate) fn worked_for(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blame::blame;
+    use crate::blame::{By, blame};
     use crate::observed::Observed;
     use luc_trace::{Span, Task};
 
@@ -120,7 +120,8 @@ mod tests {
         assert_eq!(process.name, "writeback for dd");
         assert_eq!(process.cgroup.as_deref(), Some("/bulk"));
         assert_eq!(worked_for(&process.name), "dd");
-        let waiters = blame(&known, &Observed::of(&known, Dev::default()));
+        let blamed = blame(&known, &Observed::of(&known, Dev::default()), By::Process);
+        let waiters = blamed.waiters;
         let waits = waiters.iter().find(|it| it.write_delay_ns > 0.0);
         assert_eq!(waits.expect("it waits").name, "writeback for dd");
         // Nobody wrote most of the data.

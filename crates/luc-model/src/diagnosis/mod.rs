@@ -43,7 +43,7 @@ pub use slices::Estimate;
 pub use text::render;
 pub use unseen::doubts;
 
-use crate::blame::{Waiter, blame};
+use crate::blame::{By, Waiter, blame};
 use crate::lasting::LastingSyncs;
 use crate::observed::{Observed, ObservedTable};
 use crate::untimed::UntimedSyncs;
@@ -64,6 +64,8 @@ pub struct Diagnosis {
     pub processes: Processes,
     /// Whom the processes waited for; `None` if that cannot be seen.
     pub waiters: Option<Vec<Waiter>>,
+    /// The same by control group.
+    pub control_groups: Option<Vec<Waiter>>,
     /// Remedies besides LUC, one sentence each.
     pub advice: Vec<String>,
     /// The command to type next.
@@ -115,9 +117,11 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
     let luc = luc_state(trace, dev, facts);
     let slices = Slices::of(trace, &observed, facts);
     let mut gains = Gains::of(trace, dev, &slices, facts, luc);
-    let processes = Processes::of(trace, &observed);
     let asking_seen = !trace.unseen.contains(&Sight::Flushes);
-    let waiters = asking_seen.then(|| blame(trace, &observed));
+    let blamed = |by| asking_seen.then(|| blame(trace, &observed, by));
+    let waiters = blamed(By::Process).map(|blame| blame.waiters);
+    let control_groups = blamed(By::ControlGroup).map(|blame| blame.waiters);
+    let processes = Processes::of(trace, &observed, waiters.as_deref());
     let lasting = LastingSyncs::of(trace, dev);
     let untimed = UntimedSyncs::of(trace, dev);
     let lasting_process = lasting
@@ -152,6 +156,7 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
         gain: gains.luc,
         processes,
         waiters,
+        control_groups,
         advice: Vec::new(),
         next_command: None,
         relief: Relief::None,

@@ -7,7 +7,7 @@ use crate::blame::{Waiter, told_apart};
 use crate::observed::{Observed, Service, is_sync};
 use crate::stats::share;
 use crate::writeback::{Names, worked_for};
-use luc_trace::{Process, Sight, SpanKind, Trace};
+use luc_trace::{Process, SpanKind, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
@@ -71,7 +71,6 @@ pub struct Processes {
 #[derive(Default)]
 struct Tally {
     syncs: u64,
-    commits_asked: u64,
     sync_delay_ns: f64,
     lost_ns: f64,
     sync_ns: f64,
@@ -80,30 +79,21 @@ struct Tally {
 }
 
 impl Processes {
-    pub(super) fn of(trace: &Trace, observed: &Observed) -> Self {
+    /// Needs the waits of processes; `None` if it cannot be seen when syncs ask.
+    pub(super) fn of(trace: &Trace, observed: &Observed, waiters: Option<&[Waiter]>) -> Self {
         let names = names(trace, observed);
         // Sorted by name and control group, which breaks ties below.
         let mut tallies: BTreeMap<&Process, Tally> = BTreeMap::new();
-        // By commit: when the first sync asked for it, and its process.
-        let mut first: BTreeMap<usize, (u64, &Process)> = BTreeMap::new();
         for sync in &observed.syncs {
             let process = &names[&sync.pid];
             let tally = tallies.entry(process).or_default();
             tally.sync_ns += sync.duration_ns() as f64;
             tally.flush_ns += sync.flush_ns() as f64;
-            let Service::Commit(place) = sync.service else {
-                continue;
-            };
-            tally.syncs += 1;
-            tally.sync_delay_ns += sync.delay_ns as f64;
-            tally.lost_ns += sync.delay_ns as f64;
-            let earliest = first.entry(place).or_insert((sync.asked_ns, process));
-            if sync.asked_ns < earliest.0 {
-                *earliest = (sync.asked_ns, process);
+            if matches!(sync.service, Service::Commit(_)) {
+                tally.syncs += 1;
+                tally.sync_delay_ns += sync.delay_ns as f64;
+                tally.lost_ns += sync.delay_ns as f64;
             }
-        }
-        for (_, process) in first.into_values() {
-            tallies.entry(process).or_default().commits_asked += 1;
         }
         for wait in trace.on(observed.dev).filter(|span| span.kind.is_wait()) {
             let tally = tallies.entry(&names[&wait.pid]).or_default();
@@ -114,7 +104,10 @@ impl Processes {
             tally.bytes = tally.bytes.saturating_add(write.bytes);
         }
 
-        let sees_asking = !trace.unseen.contains(&Sight::Flushes);
+        let commits_asked = |process: &Process| {
+            let same = |it: &&Waiter| (&it.name, &it.cgroup) == (&process.name, &process.cgroup);
+            Some(waiters?.iter().find(same).map_or(0, |it| it.commits_asked))
+        };
         let syncs: u64 = tallies.values().map(|tally| tally.syncs).sum();
         let syncing = tallies.iter().filter(|(_, tally)| tally.syncs > 0);
         let syncer = |(process, tally): (&&Process, &Tally)| Syncer {
@@ -122,7 +115,7 @@ impl Processes {
             cgroup: process.cgroup.clone(),
             syncs: tally.syncs,
             syncs_share: share(tally.syncs as f64, syncs as f64),
-            commits_asked: sees_asking.then_some(tally.commits_asked),
+            commits_asked: commits_asked(process),
         };
         let mut causes: Vec<Syncer> = syncing.map(syncer).collect();
         causes.sort_by_key(|cause| std::cmp::Reverse(cause.syncs));
@@ -144,11 +137,11 @@ impl Processes {
             sufferer.lost_share = share(sufferer.lost_ns, all_ns);
         }
         sufferers.truncate(SHOWN_MAX);
-        let all_seen = sees_asking && !unseen::any_wait(&trace.unseen);
+        let all_seen = waiters.is_some() && !unseen::any_wait(&trace.unseen);
         Self {
             causes,
             sufferers: all_seen.then_some(sufferers),
-            bulk: bulk(&tallies).filter(|_| sees_asking),
+            bulk: bulk(&tallies).filter(|_| waiters.is_some()),
         }
     }
 

@@ -173,16 +173,25 @@ fn processes(diagnosis: &Diagnosis, page: &mut Page) {
     }
 }
 
-/// Tells whom processes waited for, if the file system loses time.
+/// Tells whom processes and control groups waited for, if the file system loses time.
 fn waiters(diagnosis: &Diagnosis, page: &mut Page) {
-    let waiters = diagnosis.waiters.iter().flatten().take(WAITERS_MAX);
-    let told: Vec<String> = waiters.flat_map(Waiter::told).collect();
-    if told.is_empty() || !diagnosis.found_cost() {
+    if !diagnosis.found_cost() {
         return;
     }
-    page.line("  ", "whose commits they wait for:");
-    for sentence in told {
-        page.line("    ", &sentence);
+    let all = [
+        ("whose commits they wait for:", &diagnosis.waiters),
+        ("the same by control group:", &diagnosis.control_groups),
+    ];
+    for (head, waiters) in all {
+        let waiters = waiters.iter().flatten().take(WAITERS_MAX);
+        let told: Vec<String> = waiters.flat_map(Waiter::told).collect();
+        if told.is_empty() {
+            continue;
+        }
+        page.line("  ", head);
+        for sentence in told {
+            page.line("    ", &sentence);
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use luc_trace::{Process, Sight, SpanKind, Trace};
 use serde::Serialize;
 
 use crate::algorithms::{CreationRate, fsync_model};
-use crate::blame::{Waiter, blame};
+use crate::blame::{By, Commits, Waiter, blame};
 use crate::lasting::LastingSyncs;
 use crate::observed::{Observed, ObservedTable};
 use crate::untimed::UntimedSyncs;
@@ -60,6 +60,10 @@ pub struct FileSystem {
     pub lasting: LastingSyncs,
     /// Whom the processes waited for, those that lost most first; `None` if that cannot be seen.
     pub waiters: Option<Vec<Waiter>>,
+    /// The same by control group.
+    pub control_groups: Option<Vec<Waiter>>,
+    /// The commits by their askers; `None` if that cannot be seen.
+    pub commits_by: Option<Commits>,
     /// Other operations that waited for a commit.
     pub untimed: UntimedSyncs,
     #[serde(flatten)]
@@ -145,6 +149,9 @@ impl FileSystem {
             bytes_written = bytes_written.saturating_add(span.amount.max(0));
         }
         let observed = Observed::of(trace, dev);
+        let asking_seen = !trace.unseen.contains(&Sight::Flushes);
+        let blamed = |by| asking_seen.then(|| blame(trace, &observed, by));
+        let processes = blamed(By::Process);
         Self {
             device: dev.to_string(),
             mount_point: trace.header.mount_point(dev).map(str::to_owned),
@@ -153,7 +160,9 @@ impl FileSystem {
             bytes_written: Sight::sees(&trace.unseen, SpanKind::Write).then_some(bytes_written),
             table: observed.table(),
             lasting: LastingSyncs::of(trace, dev),
-            waiters: (!trace.unseen.contains(&Sight::Flushes)).then(|| blame(trace, &observed)),
+            commits_by: processes.as_ref().map(|blame| blame.commits.clone()),
+            waiters: processes.map(|blame| blame.waiters),
+            control_groups: blamed(By::ControlGroup).map(|blame| blame.waiters),
             untimed: UntimedSyncs::of(trace, dev),
             slow: Slowness::of(trace, dev),
             fsync_model: Model::of(trace, &observed),

@@ -4,7 +4,8 @@
 
 use libtest_mimic::Trial;
 use luc_systest::{
-    Answer, Job, Outcome, Trouble, check, guest, kernels, run_jobs, script, test_on, tests_on_every,
+    Answer, Job, Outcome, Trouble, check, guest, kernels, program, run_jobs, script, test_on,
+    tests_on_every,
 };
 
 use serde_json::Value;
@@ -22,6 +23,7 @@ pub fn tests() -> Vec<Trial> {
         traces(kernel, "--means kprobe")
     }));
     tests.extend(tests_on_every("bad_conditions", bad_conditions));
+    tests.extend(tests_on_every("shared", shared));
     tests
 }
 
@@ -132,6 +134,72 @@ fn bad_conditions(kernel: &str) -> Outcome {
         plain["file_systems"][0]["counts"]["fsync"] == 3,
         format!("without a journal: {plain}"),
     )
+}
+
+/// The commits that a control group, or its process of this name, asked for, and the other that it
+/// waited for most.
+fn blamed(fs: &Value, group: &str, process: Option<&str>) -> (u64, String) {
+    let list = process.map_or("control_groups", |_| "waiters");
+    let waiters = fs[list].as_array().into_iter().flatten();
+    let mut of_name = waiters.filter(|waiter| match process {
+        Some(process) => waiter["name"] == process && waiter["cgroup"] == group,
+        None => waiter["name"] == group,
+    });
+    let waiter = of_name.next().cloned().unwrap_or_default();
+    let asked = waiter["commits_asked"].as_u64().unwrap_or(0);
+    let most = waiter["waited_for"][0]["name"].as_str();
+    (asked, most.unwrap_or_default().to_owned())
+}
+
+/// Processes and control groups with known commits: those are theirs, and the one that waits is
+/// told for whom.
+fn shared(kernel: &str) -> Outcome {
+    const DB: &str = "/the \"db\"";
+    let jobs = [Job::new("shared", &["1ms:8:64M"])?];
+    let mut spec = guest(kernel, &jobs)?;
+    spec.files.push(program("/usr/bin/watched", "watched.c")?);
+    let answer = run_jobs(&spec, &jobs)?;
+    for line in answer.told() {
+        println!("  {kernel} {line}");
+    }
+    for name in ["turns", "together"] {
+        let fs = &answer.json("shared", name)?["file_systems"][0];
+        let number = |value: &Value| value.as_u64().unwrap_or(0);
+        let commits = &fs["commits_by"];
+        for list in ["waiters", "control_groups"] {
+            let waiters = fs[list].as_array().into_iter().flatten();
+            let asked: u64 = waiters.map(|it| number(&it["commits_asked"])).sum();
+            let others = number(&commits["unasked"]) + number(&commits["unknown"]);
+            check(
+                asked + others == number(&commits["all"])
+                    && commits["all"] == fs["counts"]["commit"],
+                format!("{name}: {list} and {commits} do not add up: {fs}"),
+            )?;
+        }
+    }
+    let turns = &answer.json("shared", "turns")?["file_systems"][0];
+    for (group, process, commits) in [
+        ("/unpack", Some("watched"), 40),
+        (DB, Some("watched"), 25),
+        // Its change with the option sync, too.
+        ("/unpack", None, 41),
+        (DB, None, 25),
+    ] {
+        let (asked, _) = blamed(turns, group, process);
+        check(
+            asked == commits,
+            format!("{group} asked for {asked} commits, expected {commits}: {turns}"),
+        )?;
+    }
+    let together = &answer.json("shared", "together")?["file_systems"][0];
+    for (process, other) in [(Some("watched"), "luc-lab"), (None, "/unpack")] {
+        let (_, most) = blamed(together, DB, process);
+        check(
+            most == other,
+            format!("the database waited most for {most}, expected {other}: {together}"),
+        )?;
+    }
+    Ok(())
 }
 
 struct Trace<'a>(&'a Answer);

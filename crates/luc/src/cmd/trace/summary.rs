@@ -186,11 +186,29 @@ fn print(file_system: &FileSystem, unseen: &Unseen, context: &mut Context) -> Re
             process.name
         )?;
     }
-    let waiters = file_system.waiters.iter().flatten().take(PROCESSES_MAX);
-    for sentence in waiters.flat_map(Waiter::told) {
-        writeln!(out, "  waits          {sentence}")?;
-    }
+    print_blame(file_system, out)?;
     Ok(slow::print(&file_system.slow, out)?)
+}
+
+/// Prints the commits by their askers, and whom the others waited for: by process, and by control
+/// group if there are several.
+fn print_blame(file_system: &FileSystem, out: &mut dyn Write) -> Result<(), Failure> {
+    let groups = file_system.control_groups.as_deref();
+    let groups = groups.filter(|groups| groups.len() > 1);
+    let parties = [("", file_system.waiters.as_deref()), ("by group: ", groups)];
+    for (by, waiters) in parties {
+        let Some((commits, waiters)) = file_system.commits_by.as_ref().zip(waiters) else {
+            continue;
+        };
+        let askers = commits.askers(waiters);
+        if !askers.is_empty() {
+            writeln!(out, "  commits caused {by}{}", askers.join(", "))?;
+        }
+        for sentence in waiters.iter().take(PROCESSES_MAX).flat_map(Waiter::told) {
+            writeln!(out, "  waits          {sentence}")?;
+        }
+    }
+    Ok(())
 }
 
 /// Prints what syncs waited for. Where data flushes cannot be seen, a sync seems to ask for its

@@ -1,12 +1,16 @@
-//! Whose journal it is: for each process, how long its syncs waited for commits that others asked
-//! for, and for data that others wrote.
+//! Whose journal it is: for each process or control group, the commits that it caused, and how long
+//! its syncs waited for commits that others asked for, and for data that others wrote.
 //!
-//! A commit belongs to the process whose sync asked for it first; one that no sync asked for, such
-//! as the timer's, belongs to nobody. A sync waits behind the commits that run before its own. Its
+//! A commit belongs to the process whose sync, or other operation that waits for a commit, asked
+//! for it first; one for which nobody asked, such as the timer's, belongs to nobody. If a sync that
+//! was seen in part may have asked for it, it is unknown to whom it belongs. A sync waits behind the commits that run before its own. Its
 //! own commit writes the data of files first (data=ordered): that time is divided among the
 //! processes that wrote to the file system since the commit before, by their bytes. The kernel
 //! writes some of these bytes earlier, and overwritten ones never in a commit, so this part is an
 //! estimate. A write that sleeps on a buffer waits for the commit that runs then.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,15 +18,24 @@ use luc_base::words::{bytes, three, time};
 use luc_trace::{Process, SpanKind, Trace};
 use serde::Serialize;
 
-use crate::observed::{Observed, ObservedCommit, Service, end_of};
+use crate::observed::{Observed, ObservedCommit, Service, end_of, is_sync};
 use crate::stats::share;
 use crate::writeback::Names;
 
-/// The waits of a process for others.
+/// The parties of a blame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Processes of one name and control group.
+    Process,
+    /// Control groups, whose paths stand for their names.
+    ControlGroup,
+}
+
+/// The waits of a party for others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Waiter {
     pub name: String,
-    /// `None` if unknown.
+    /// `None` if unknown, and where the party is a control group itself.
     pub cgroup: Option<String>,
     /// Syncs that a commit served.
     pub syncs: u64,
@@ -36,10 +49,24 @@ pub struct Waiter {
     pub waited_for: Vec<WaitedFor>,
 }
 
-/// Waits for what another process asked for or wrote.
+/// The one who asked for a commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Asker {
+    /// A party that is known.
+    Known,
+    /// No sync: the timer, a full transaction, lack of journal space.
+    #[default]
+    Nobody,
+    /// Perhaps a sync that was seen in part.
+    Unknown,
+}
+
+/// Waits for what another party asked for or wrote.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct WaitedFor {
-    /// `None` for commits that no sync asked for.
+    pub asker: Asker,
+    /// `None` unless the asker is known.
     pub name: Option<String>,
     pub cgroup: Option<String>,
     /// Time in syncs behind its commits, ns.
@@ -69,8 +96,12 @@ impl WaitedFor {
 const TOLD_SHARE_MIN: f64 = 0.05;
 /// Shorter delays of writes are not, either: 1 ms in all.
 const TOLD_DELAY_NS_MIN: f64 = 1e6;
-/// Most others that are told of for one process.
+/// Most others that are told of for one party.
 const TOLD_MAX: usize = 3;
+/// Most parties that are listed as askers.
+const ASKERS_MAX: usize = 5;
+/// Stands for the name of a control group that was removed, or was too many.
+const UNKNOWN_GROUP: &str = "an unknown control group";
 
 impl Waiter {
     /// Tells in sentences whom it waited for, where that matters.
@@ -87,9 +118,10 @@ impl Waiter {
             (&self.name, &self.cgroup),
             (other.name.as_deref().unwrap_or_default(), &other.cgroup),
         );
-        let commits = match &other.name {
-            Some(_) => format!("commits that {name} asked for"),
-            None => "commits that no sync asked for".into(),
+        let commits = match other.asker {
+            Asker::Known => format!("commits that {name} asked for"),
+            Asker::Nobody => "commits that no sync asked for".into(),
+            Asker::Unknown => "commits of which it is unknown who asked for them".into(),
         };
         let mut parts = Vec::new();
         let share = self.sync_share(other);
@@ -125,8 +157,63 @@ pub(crate) fn told_apart(a: (&str, &Option<String>), b: (&str, &Option<String>))
     })
 }
 
-/// Number of a process; `None` for nobody.
-type Owner = Option<usize>;
+/// The owner of a commit: the number of a party, if it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Owner {
+    Party(usize),
+    Nobody,
+    Unknown,
+}
+
+/// The number of commits by their askers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Commits {
+    pub all: u64,
+    /// Those for which no sync asked.
+    pub unasked: u64,
+    /// Those of which it is unknown who asked.
+    pub unknown: u64,
+}
+
+impl Commits {
+    /// Lists the parties that asked for them, with their shares, the most first; and the commits
+    /// that are nobody's or unknown.
+    pub fn askers(&self, waiters: &[Waiter]) -> Vec<String> {
+        let Self {
+            all,
+            unasked,
+            unknown,
+        } = *self;
+        let of_all = |commits: u64| {
+            let percent = three(share(commits as f64, all as f64) * 100.0);
+            format!("{commits} ({percent}%)")
+        };
+        let mut askers: Vec<&Waiter> = waiters.iter().collect();
+        askers.retain(|it| it.commits_asked > 0);
+        askers.sort_by_key(|it| std::cmp::Reverse(it.commits_asked));
+        let twice = |name: &str| askers.iter().filter(|it| it.name == name).count() > 1;
+        let named = askers.iter().map(|it| {
+            let commits = of_all(it.commits_asked);
+            match &it.cgroup {
+                Some(cgroup) if twice(&it.name) => format!("{} in {cgroup} {commits}", it.name),
+                _ => format!("{} {commits}", it.name),
+            }
+        });
+        let others = [("no sync", unasked), ("unknown", unknown)];
+        let others = others.into_iter().filter(|(_, commits)| *commits > 0);
+        let others = others.map(|(name, commits)| format!("{name} {}", of_all(commits)));
+        let named: Vec<String> = named.take(ASKERS_MAX).collect();
+        named.into_iter().chain(others).collect()
+    }
+}
+
+/// Whom the parties of a file system waited for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Blame {
+    /// Those that lost most time first.
+    pub waiters: Vec<Waiter>,
+    pub commits: Commits,
+}
 
 /// The commits of a file system, with what belongs to whom.
 struct Ownership<'a> {
@@ -140,17 +227,9 @@ struct Ownership<'a> {
 }
 
 impl<'a> Ownership<'a> {
-    fn of(trace: &Trace, observed: &'a Observed, processes: &Processes) -> Self {
+    fn of(trace: &Trace, observed: &'a Observed, parties: &Parties) -> Self {
         let commits = &observed.commits;
-        let mut first: BTreeMap<usize, (u64, usize)> = BTreeMap::new();
-        for sync in &observed.syncs {
-            if let Service::Commit(place) = sync.service {
-                let asked = (sync.asked_ns, processes.of_thread(sync.pid));
-                let earliest = first.entry(place).or_insert(asked);
-                *earliest = asked.min(*earliest);
-            }
-        }
-        let asked_by = (0..commits.len()).map(|place| first.get(&place).map(|(_, by)| *by));
+        let asked_by = askers(trace, observed, parties);
         let phases: HashMap<(u32, u64), f64> = trace
             .on(observed.dev)
             .filter(|span| span.kind == SpanKind::Commit)
@@ -173,13 +252,13 @@ impl<'a> Ownership<'a> {
         for write in observed.writes.iter().filter(|write| write.bytes > 0) {
             let next = commits.partition_point(|commit| commit.locked_ns < write.end_ns);
             if let Some(written) = bytes.get_mut(next) {
-                let bytes: &mut u64 = written.entry(processes.of_thread(write.pid)).or_default();
+                let bytes: &mut u64 = written.entry(parties.of_thread(write.pid)).or_default();
                 *bytes = bytes.saturating_add(write.bytes);
             }
         }
         Self {
             commits,
-            asked_by: asked_by.collect(),
+            asked_by,
             data_ns: data_ns.collect(),
             bytes,
         }
@@ -203,28 +282,83 @@ impl<'a> Ownership<'a> {
     }
 }
 
-/// The processes of a file system's threads.
-struct Processes {
+/// Finds the owner of each commit: the first that asked for it.
+fn askers(trace: &Trace, observed: &Observed, parties: &Parties) -> Vec<Owner> {
+    let commits = &observed.commits;
+    let mut first: BTreeMap<usize, (u64, usize)> = BTreeMap::new();
+    let mut ask = |place: usize, asked: (u64, usize)| {
+        let earliest = first.entry(place).or_insert(asked);
+        *earliest = asked.min(*earliest);
+    };
+    for sync in &observed.syncs {
+        // A sync that joins a running commit has not caused it.
+        if let Service::Commit(place) = sync.service
+            && sync.asked_ns <= commits[place].begin_ns
+        {
+            ask(place, (sync.asked_ns, parties.of_thread(sync.pid)));
+        }
+    }
+    let partial = || trace.partial.iter().filter(|span| span.dev == observed.dev);
+    // Such an operation is a part of the running transaction, which cannot be locked before.
+    for other in partial().filter(|span| span.is_untimed()) {
+        let next = commits.partition_point(|commit| commit.locked_ns < other.begin_ns);
+        ask(next, (other.begin_ns, parties.of_thread(other.pid)));
+    }
+    let in_part: Vec<(u64, u64)> = partial()
+        .filter(|span| !span.is_untimed() && is_sync(span.kind))
+        .map(|span| (span.begin_ns, end_of(span)))
+        .collect();
+    let owner = |(place, commit): (usize, &ObservedCommit)| {
+        if let Some((_, by)) = first.get(&place) {
+            return Owner::Party(*by);
+        }
+        let may_ask = |(begin_ns, end_ns): &(u64, u64)| {
+            *begin_ns < commit.locked_ns && commit.begin_ns < *end_ns
+        };
+        if in_part.iter().any(may_ask) {
+            Owner::Unknown
+        } else {
+            Owner::Nobody
+        }
+    };
+    commits.iter().enumerate().map(owner).collect()
+}
+
+/// The parties of a file system's threads.
+struct Parties {
     all: Vec<Process>,
     by_thread: HashMap<u32, usize>,
 }
 
-impl Processes {
-    fn of(trace: &Trace, observed: &Observed) -> Self {
+impl Parties {
+    fn of(trace: &Trace, observed: &Observed, by: By) -> Self {
         let names = Names::of(trace, observed.dev);
+        let party = |tgid, thread| {
+            let process = names.process(tgid, thread);
+            match by {
+                By::Process => process,
+                By::ControlGroup => Process {
+                    name: process.cgroup.unwrap_or_else(|| UNKNOWN_GROUP.into()),
+                    cgroup: None,
+                },
+            }
+        };
         let mut numbers: BTreeMap<Process, usize> = BTreeMap::new();
         let mut by_process: HashMap<u32, usize> = HashMap::new();
         let mut by_thread = HashMap::new();
+        let untimed = trace
+            .partial
+            .iter()
+            .filter(|span| span.dev == observed.dev && span.is_untimed());
         for span in trace
             .on(observed.dev)
             .filter(|span| span.kind != SpanKind::Commit)
+            .chain(untimed)
         {
             by_thread.entry(span.pid).or_insert_with(|| {
                 *by_process.entry(span.tgid).or_insert_with(|| {
                     let next = numbers.len();
-                    *numbers
-                        .entry(names.process(span.tgid, span.pid))
-                        .or_insert(next)
+                    *numbers.entry(party(span.tgid, span.pid)).or_insert(next)
                 })
             });
         }
@@ -240,7 +374,7 @@ impl Processes {
     }
 }
 
-/// Sums of one process by owner.
+/// Sums of one party by owner.
 #[derive(Default)]
 struct Tally {
     waiter: Waiter,
@@ -249,17 +383,17 @@ struct Tally {
     counted: BTreeMap<Owner, usize>,
 }
 
-/// Tells for each process that waited how long it waited for others, those that lost most first.
-/// O(n log n).
-pub fn blame(trace: &Trace, observed: &Observed) -> Vec<Waiter> {
-    let processes = Processes::of(trace, observed);
-    let ownership = Ownership::of(trace, observed, &processes);
+/// Tells for each party the commits that it caused, and how long it waited for others.
+/// O(n log n), and O(commits) for each sync that was seen in part.
+pub fn blame(trace: &Trace, observed: &Observed, by: By) -> Blame {
+    let parties = Parties::of(trace, observed, by);
+    let ownership = Ownership::of(trace, observed, &parties);
     let mut tallies: BTreeMap<usize, Tally> = BTreeMap::new();
     for sync in &observed.syncs {
         let Service::Commit(place) = sync.service else {
             continue;
         };
-        let me = processes.of_thread(sync.pid);
+        let me = parties.of_thread(sync.pid);
         let tally = tallies.entry(me).or_default();
         tally.waiter.syncs += 1;
         tally.waiter.sync_ns += sync.duration_ns() as f64;
@@ -268,37 +402,43 @@ pub fn blame(trace: &Trace, observed: &Observed) -> Vec<Waiter> {
             .clamp(sync.asked_ns, sync.end_ns);
         for (place, ns) in ownership.running(sync.asked_ns, own_begin_ns) {
             let owner = ownership.asked_by[place];
-            if owner != Some(me) {
+            if owner != Owner::Party(me) {
                 tally.others.entry(owner).or_default().commits_ns += ns;
             }
         }
         tally.add_data(me, place, &ownership);
     }
-    for owner in ownership.asked_by.iter().flatten() {
-        tallies.entry(*owner).or_default().waiter.commits_asked += 1;
+    let mut commits = Commits::default();
+    for owner in &ownership.asked_by {
+        commits.all += 1;
+        match owner {
+            Owner::Party(party) => tallies.entry(*party).or_default().waiter.commits_asked += 1,
+            Owner::Nobody => commits.unasked += 1,
+            Owner::Unknown => commits.unknown += 1,
+        }
     }
     let waits = trace.on(observed.dev);
     for wait in waits.filter(|span| span.kind == SpanKind::WaitBuffer) {
-        let me = processes.of_thread(wait.pid);
+        let me = parties.of_thread(wait.pid);
         let tally = tallies.entry(me).or_default();
         for (place, ns) in ownership.running(wait.begin_ns, end_of(wait)) {
             tally.waiter.write_delay_ns += ns;
             let owner = ownership.asked_by[place];
-            if owner != Some(me) {
+            if owner != Owner::Party(me) {
                 tally.others.entry(owner).or_default().write_delay_ns += ns;
             }
         }
     }
     let mut waiters: Vec<Waiter> = tallies
         .into_iter()
-        .map(|(number, tally)| tally.told(&processes.all, number))
+        .map(|(number, tally)| tally.told(&parties.all, number))
         .collect();
     let lost_ns = |waiter: &Waiter| -> f64 {
         let others = waiter.waited_for.iter();
         others.map(WaitedFor::total_ns).sum()
     };
     waiters.sort_by(|a, b| lost_ns(b).total_cmp(&lost_ns(a)));
-    waiters
+    Blame { waiters, commits }
 }
 
 impl Tally {
@@ -313,7 +453,7 @@ impl Tally {
             if part_ns <= 0.0 {
                 continue;
             }
-            let owner = Some(*owner);
+            let owner = Owner::Party(*owner);
             let other = self.others.entry(owner).or_default();
             other.data_ns += part_ns;
             if self.counted.insert(owner, place) != Some(place) {
@@ -322,14 +462,22 @@ impl Tally {
         }
     }
 
-    fn told(self, processes: &[Process], number: usize) -> Waiter {
-        let named = |owner: Owner| owner.and_then(|number| processes.get(number)).cloned();
+    fn told(self, parties: &[Process], number: usize) -> Waiter {
+        let named = |owner: Owner| match owner {
+            Owner::Party(number) => parties.get(number).cloned(),
+            Owner::Nobody | Owner::Unknown => None,
+        };
         let mut waited_for: Vec<WaitedFor> = self
             .others
             .into_iter()
             .map(|(owner, other)| {
                 let process = named(owner);
                 WaitedFor {
+                    asker: match owner {
+                        Owner::Party(_) => Asker::Known,
+                        Owner::Nobody => Asker::Nobody,
+                        Owner::Unknown => Asker::Unknown,
+                    },
                     cgroup: process.as_ref().and_then(|process| process.cgroup.clone()),
                     name: process.map(|process| process.name),
                     ..other
@@ -337,118 +485,12 @@ impl Tally {
             })
             .collect();
         waited_for.sort_by(|a, b| b.total_ns().total_cmp(&a.total_ns()));
-        let process = named(Some(number)).unwrap_or_default();
+        let process = named(Owner::Party(number)).unwrap_or_default();
         Waiter {
             name: process.name,
             cgroup: process.cgroup,
             waited_for,
             ..self.waiter
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use luc_control::Dev;
-    use luc_trace::{Span, Task};
-
-    /// Commit 7 (100 to 180) is asked for by `dpkg`; commit 8 (180 to 280), which writes data from
-    /// 190 to 250, by `etcd` at 110. Before commit 8 is locked, `dpkg` writes 300 bytes and `etcd`
-    /// 100. A write of `mail` sleeps from 150 to 200: 30 for dpkg's commit, 20 for etcd's.
-    #[test]
-    fn waits_are_divided_by_hand() {
-        let of = |pid, kind, begin_ns, end_ns| Span {
-            pid,
-            tgid: pid,
-            ..Span::of(kind, begin_ns, end_ns)
-        };
-        let commit = |tid, begin_ns, end_ns, marks_ns| Span {
-            tid,
-            marks_ns,
-            ..of(1, SpanKind::Commit, begin_ns, end_ns)
-        };
-        let sync = |pid, begin_ns, end_ns, tid| Span {
-            tid,
-            done_tid: 6,
-            ..of(pid, SpanKind::Fsync, begin_ns, end_ns)
-        };
-        let write = |pid, begin_ns, end_ns, amount| Span {
-            amount,
-            ..of(pid, SpanKind::Write, begin_ns, end_ns)
-        };
-        let mut trace = Trace::of([
-            commit(7, 100, 180, [100, 110, 120]),
-            commit(8, 180, 280, [180, 190, 250]),
-            sync(20, 90, 185, 7),
-            sync(30, 110, 290, 8),
-            write(20, 105, 106, 300),
-            write(30, 107, 108, 100),
-            write(40, 140, 210, 8),
-            Span {
-                within: SpanKind::Write,
-                ..of(40, SpanKind::WaitBuffer, 150, 200)
-            },
-        ]);
-        for (pid, name) in [(20, "dpkg"), (30, "etcd"), (40, "mail")] {
-            let task = Task {
-                name: name.into(),
-                tgid: pid,
-                cgroup: 0,
-            };
-            trace.tasks.insert(pid, task);
-        }
-        let waiters = blame(&trace, &Observed::of(&trace, Dev::default()));
-        let find = |name: &str| waiters.iter().find(|it| it.name == name).expect("known");
-        let etcd = find("etcd");
-        assert_eq!((etcd.syncs, etcd.commits_asked), (1, 1));
-        let by = &etcd.waited_for[0];
-        assert_eq!(by.name.as_deref(), Some("dpkg"));
-        assert_eq!(
-            (by.commits_ns, by.data_ns, by.data_bytes),
-            (70.0, 45.0, 300)
-        );
-        let error = etcd.sync_share(by) - 115.0 / 180.0;
-        assert!(error.abs() < 1e-12, "{etcd:?}");
-        assert_eq!(
-            etcd.told(),
-            [
-                "etcd waited 63.9% of its sync time for commits that dpkg asked for and 300 bytes of \
-              its data."
-            ]
-        );
-        let mail = find("mail");
-        let delays: Vec<_> = mail
-            .waited_for
-            .iter()
-            .map(|by| (by.name.as_deref(), by.write_delay_ns))
-            .chain([(None, mail.write_delay_ns)])
-            .collect();
-        assert_eq!(
-            delays,
-            [(Some("dpkg"), 30.0), (Some("etcd"), 20.0), (None, 50.0)]
-        );
-        // Its own commit comes first; nobody wrote data for it before.
-        assert!(find("dpkg").waited_for.is_empty());
-    }
-
-    /// A commit of the timer belongs to nobody.
-    #[test]
-    fn the_timers_commits_have_no_name() {
-        let commit = |tid, begin_ns, end_ns| Span {
-            tid,
-            ..Span::of(SpanKind::Commit, begin_ns, end_ns)
-        };
-        let sync = Span {
-            pid: 20,
-            tgid: 20,
-            tid: 8,
-            done_tid: 6,
-            ..Span::of(SpanKind::Fsync, 50, 190)
-        };
-        let trace = Trace::of([commit(7, 10, 100), commit(8, 100, 180), sync]);
-        let waiters = blame(&trace, &Observed::of(&trace, Dev::default()));
-        let by = &waiters[0].waited_for[0];
-        assert_eq!((by.name.as_deref(), by.commits_ns), (None, 50.0));
     }
 }

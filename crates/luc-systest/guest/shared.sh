@@ -1,0 +1,48 @@
+# Control groups share a journal, and the commits that each causes are known. trace.rs judges the
+# blame.
+. /t/lib.sh
+groups=/tmp/cgroup
+mkdir -p $groups
+mount -t cgroup2 none $groups
+mkdir $groups/unpack "$groups/the \"db\""
+
+cat > /tmp/lib.sh << 'END'
+# turn GROUP FILE FSYNCS: a process syncs one file as often as told.
+turn() {
+	rm -f /tmp/done
+	(echo 0 > "/tmp/cgroup/$1/cgroup.procs"; exec watched load "$2" "/mnt/0/$2" "$3" 0 5000 > /tmp/done) &
+	while [ ! -s /tmp/done ]; do
+		usleep 20000
+	done
+	kill "$(cat /tmp/done)"
+	wait $! 2> /dev/null
+}
+END
+cat > /tmp/turns.sh << 'END'
+. /tmp/lib.sh
+turn unpack tar 40
+turn 'the "db"' etcd 25
+mount -o remount,sync /mnt/0
+(echo 0 > /tmp/cgroup/unpack/cgroup.procs; exec mkdir /mnt/0/synchronous)
+mount -o remount,async /mnt/0
+END
+cat > /tmp/together.sh << 'END'
+. /tmp/lib.sh
+(echo 0 > /tmp/cgroup/unpack/cgroup.procs
+	exec luc-lab bench create-fsync --threads 4 --seconds 99 --warmup-s 0 /mnt/0) > /dev/null &
+load=$!
+usleep 300000
+turn 'the "db"' etcd 60
+kill -KILL $load
+wait $load 2> /dev/null
+true
+END
+
+for name in turns together; do
+	sync -f /mnt/0
+	luc trace record -o /tmp/$name --on /mnt/0 -- sh /tmp/$name.sh > /tmp/said 2>&1 ||
+		bad "$name: $(cat /tmp/said)"
+	luc trace summary --json /tmp/$name > "$LUC_OUT/$name.json" || bad "summary of $name"
+	luc trace summary /tmp/$name | grep -E "^  (commits caused|waits  ) " | sed "s/^ */tell $name: /"
+done
+finish
