@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use luc_control::Dev;
+use luc_trace::printable;
 
 use crate::process;
 use crate::system::System;
@@ -43,8 +44,12 @@ pub struct Measured {
 }
 
 /// Starts to measure the use of all limits on the devices under each of these file systems.
-pub fn measure(system: &dyn System, devices: &[Dev]) -> BTreeMap<Dev, Vec<Measured>> {
-    let groups = limited(system);
+pub fn measure(
+    system: &dyn System,
+    devices: &[Dev],
+    groups: &[Group],
+) -> BTreeMap<Dev, Vec<Measured>> {
+    let groups = limited(system, groups);
     let measured = devices.iter().map(|device| {
         let limits = limits(system, *device, &groups).into_iter();
         let measured = limits.map(|limit| Measured {
@@ -80,14 +85,14 @@ impl IoLimit {
 }
 
 /// A control group with limits.
-struct Limited {
-    group: Group,
+struct Limited<'a> {
+    group: &'a Group,
     io_max: String,
 }
 
 /// The control groups with limits, which on most machines are few or none.
-fn limited(system: &dyn System) -> Vec<Limited> {
-    let limited = groups(system).into_iter().filter_map(|group| {
+fn limited<'a>(system: &dyn System, groups: &'a [Group]) -> Vec<Limited<'a>> {
+    let limited = groups.iter().filter_map(|group| {
         // The root group has none.
         let io_max = group.read(system, "io.max")?;
         (!io_max.is_empty()).then_some(Limited { group, io_max })
@@ -97,32 +102,36 @@ fn limited(system: &dyn System) -> Vec<Limited> {
 
 /// A control group.
 #[derive(Clone, Debug)]
-pub(crate) struct Group {
-    /// Its path in the hierarchy.
+pub struct Group {
+    /// Its path in the hierarchy, without characters that act on a terminal, as
+    /// [`luc_trace::Process`] has it.
     pub path: String,
-    pub folder: String,
+    pub(crate) folder: String,
 }
 
 impl Group {
-    pub fn read(&self, system: &dyn System, file: &str) -> Option<String> {
+    pub(crate) fn read(&self, system: &dyn System, file: &str) -> Option<String> {
         system.read(&format!("{}/{file}", self.folder)).ok()
     }
 }
 
-pub(crate) fn groups(system: &dyn System) -> Vec<Group> {
+/// The control groups of this machine. There may be many thousands: to be listed once.
+pub fn groups(system: &dyn System) -> Vec<Group> {
     let Some(root) = process::cgroup_root(system) else {
         return Vec::new();
     };
     let groups = process::cgroups(system).into_values().map(|path| {
         let folder = Path::new(&root).join(path.trim_start_matches('/'));
-        let folder = folder.display().to_string();
-        Group { path, folder }
+        Group {
+            path: printable(&path),
+            folder: folder.display().to_string(),
+        }
     });
     groups.collect()
 }
 
 /// The limits of control groups on the devices under a file system.
-fn limits(system: &dyn System, device: Dev, groups: &[Limited]) -> Vec<IoLimit> {
+fn limits(system: &dyn System, device: Dev, groups: &[Limited<'_>]) -> Vec<IoLimit> {
     if groups.is_empty() {
         return Vec::new();
     }
@@ -218,7 +227,7 @@ mod tests {
             major: 253,
             minor: 0,
         };
-        let found = measure(&machine, &[device])
+        let found = measure(&machine, &[device], &groups(&machine))
             .remove(&device)
             .expect("asked for");
         let shown: Vec<_> = found
@@ -238,5 +247,38 @@ mod tests {
         let second = Duration::from_secs(1);
         assert_eq!(found[1].share(7 + 25, second), Some(0.5));
         assert_eq!(found[1].share(7, Duration::ZERO), None);
+    }
+
+    /// Any user whom a part of the tree is delegated to chooses names.
+    #[test]
+    fn ten_thousand_groups_with_names_of_any_kind() {
+        let (tree, machine) = tree(&[
+            (
+                "proc/self/mountinfo",
+                "2 0 0:6 / /sys/fs/cgroup rw - cgroup2 none rw\n",
+            ),
+            ("sys/dev/block/254:16/dev", "254:16\n"),
+        ]);
+        let root = tree.path().join("sys/fs/cgroup/pods");
+        for number in 0..10_000 {
+            std::fs::create_dir_all(root.join(format!("pod {number}"))).expect("made");
+        }
+        let odd = root.join("a \"b\"\u{1b}[2J\nc");
+        std::fs::create_dir(&odd).expect("made");
+        let limit = "254:16 rbps=max wbps=1000 riops=max wiops=max\n";
+        for (file, text) in [("io.max", limit), ("io.stat", "254:16 rbytes=0 wbytes=5\n")] {
+            std::fs::write(odd.join(file), text).expect("written");
+        }
+        let device: Dev = "254:16".parse().expect("a number");
+        let groups = groups(&machine);
+        assert_eq!(groups.len(), 10_003);
+        let found = measure(&machine, &[device], &groups);
+        let [one] = &found[&device][..] else {
+            panic!("{found:?}");
+        };
+        assert_eq!(one.limit.cgroup, "/pods/a \"b\"?[2J?c");
+        assert_eq!(one.before, 5);
+        let delayed = crate::io_shares::measure(&machine, &[device], &groups);
+        assert!(delayed[&device].is_empty());
     }
 }

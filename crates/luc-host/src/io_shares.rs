@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use luc_control::Dev;
 
-use crate::io_limits::{Group, disks_of, fields, groups, value};
+use crate::io_limits::{Group, disks_of, fields, value};
 use crate::system::System;
 
 /// The weight of a group that has none.
@@ -49,15 +49,17 @@ struct Counts {
 }
 
 /// Starts to measure the groups that may be delayed on the disks under each of these file systems.
-pub fn measure(system: &dyn System, devices: &[Dev]) -> BTreeMap<Dev, Vec<Delayed>> {
-    let mut groups = groups(system);
-    let root = groups.iter().position(|group| group.path == "/");
-    let Some(root) = root.map(|place| groups.swap_remove(place)) else {
+pub fn measure(
+    system: &dyn System,
+    devices: &[Dev],
+    groups: &[Group],
+) -> BTreeMap<Dev, Vec<Delayed>> {
+    let Some(root) = groups.iter().find(|group| group.path == "/") else {
         return BTreeMap::new();
     };
     let of_file_system = |device: &Dev| {
         let disks = disks_of(system, *device).into_iter();
-        let delayed = disks.flat_map(|disk| on_disk(system, &root, &groups, disk));
+        let delayed = disks.flat_map(|disk| on_disk(system, root, groups, disk));
         (*device, delayed.collect())
     };
     devices.iter().map(of_file_system).collect()
@@ -109,7 +111,8 @@ impl Counts {
 fn on_disk(system: &dyn System, root: &Group, groups: &[Group], disk: Dev) -> Vec<Delayed> {
     let cost_enabled = is_cost_enabled(system, root, disk);
     let mut families: BTreeMap<Option<&str>, Vec<Settings>> = BTreeMap::new();
-    for group in groups {
+    // The root has no siblings.
+    for group in groups.iter().filter(|group| group.path != root.path) {
         let parent = group.path.rsplit_once('/').map(|(parent, _)| parent);
         let settings = Settings::read(system, group, disk, cost_enabled);
         families.entry(parent).or_default().push(settings);
@@ -228,7 +231,8 @@ mod tests {
             ("sys/fs/cgroup/db/io.stat", ""),
         ]);
         let device: Dev = "254:16".parse().expect("a number");
-        let found = measure(&machine, &[device]).remove(&device);
+        let groups = crate::io_limits::groups(&machine);
+        let found = measure(&machine, &[device], &groups).remove(&device);
         let found = found.expect("asked for").into_iter();
         found.map(|it| (it.cgroup, it.by, it.before)).collect()
     }

@@ -129,8 +129,9 @@ impl Examiner {
     ) -> Result<Examined, WatchError> {
         let mut file_systems = self.file_systems;
         let devices: Vec<Dev> = file_systems.iter().map(|(dev, _)| *dev).collect();
-        let limits = io_limits::measure(system, &devices);
-        let delayed = io_shares::measure(system, &devices);
+        let groups = io_limits::groups(system);
+        let limits = io_limits::measure(system, &devices, &groups);
+        let delayed = io_shares::measure(system, &devices, &groups);
         let fast_commits = |dev: Dev| journal::fast_commits(system, dev);
         let fast_before: Vec<Option<u64>> = devices.iter().map(|dev| fast_commits(*dev)).collect();
         let mut notes = Vec::new();
