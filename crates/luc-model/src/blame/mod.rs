@@ -12,10 +12,12 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use luc_base::words::{bytes, three, time};
-use luc_trace::{Process, SpanKind, Trace};
+use luc_control::Dev;
+use luc_trace::export::Askers;
+use luc_trace::{Process, Sight, SpanKind, Trace};
 use serde::Serialize;
 
 use crate::observed::{Observed, ObservedCommit, Service, end_of, is_sync};
@@ -280,6 +282,40 @@ impl<'a> Ownership<'a> {
             (place, part_ns as f64)
         })
     }
+}
+
+/// Names the process that asked for each commit of a recording, as far as it is known.
+pub fn askers_of(trace: &Trace) -> Askers {
+    let devs: BTreeSet<Dev> = trace.each_span().map(|span| span.dev).collect();
+    let mut all = Askers::new();
+    for dev in devs {
+        let observed = Observed::of(trace, dev);
+        let parties = Parties::of(trace, &observed, By::Process);
+        let owners = askers(trace, &observed, &parties);
+        let named = observed
+            .commits
+            .iter()
+            .zip(owners)
+            .filter_map(|(commit, owner)| {
+                let name = match owner {
+                    Owner::Party(party) => match &parties.all.get(party)? {
+                        Process {
+                            name,
+                            cgroup: Some(cgroup),
+                        } => format!("{name} in {cgroup}"),
+                        process => process.name.clone(),
+                    },
+                    Owner::Nobody => "no sync".into(),
+                    Owner::Unknown => return None,
+                };
+                Some(((dev, commit.begin_ns), name))
+            });
+        // Without the moments when syncs ask, nothing is known.
+        if !trace.unseen.contains(&Sight::Flushes) {
+            all.extend(named);
+        }
+    }
+    all
 }
 
 /// Finds the owner of each commit: the first that asked for it.

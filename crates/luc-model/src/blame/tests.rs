@@ -166,7 +166,8 @@ fn control_groups_are_blamed_as_a_whole() {
           300 bytes of its data."
         ]
     );
-    assert_eq!(find(&blamed, UNKNOWN_GROUP).write_delay_ns, 50.0);
+    let unknown = find(&blamed, UNKNOWN_GROUP);
+    assert_eq!((unknown.syncs, unknown.write_delay_ns), (0, 50.0));
     let all = Commits {
         all: 2,
         unasked: 0,
@@ -235,4 +236,26 @@ fn nobody_is_blamed_for_what_is_unknown() {
             "etcd waited 60.0% of its sync time for commits of which it is unknown who asked for them."
         ]
     );
+}
+
+#[test]
+fn each_commit_has_a_name_for_exports() {
+    let trace = trace([
+        commit(7, 100, 180, [100, 0, 0]),
+        commit(8, 200, 210, [200, 0, 0]),
+        commit(9, 300, 310, [300, 0, 0]),
+        sync(40, 90, 185, 7),
+        sync(20, 195, 215, 8),
+    ]);
+    let mut all = askers_of(&trace).into_iter();
+    let dev = Dev::default();
+    assert_eq!(all.next(), Some(((dev, 100), "mail".into())));
+    assert_eq!(all.next(), Some(((dev, 200), "dpkg in /unpack".into())));
+    assert_eq!(all.next(), Some(((dev, 300), "no sync".into())));
+    assert_eq!(all.next(), None);
+    let blind = Trace {
+        unseen: [Sight::Flushes].into(),
+        ..trace
+    };
+    assert_eq!(askers_of(&blind), Askers::new());
 }

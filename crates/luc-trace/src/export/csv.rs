@@ -1,5 +1,6 @@
 //! A table of spans.
 
+use super::Askers;
 use crate::span::{CREATED, DIRECTORY, EARLIER, Span, SpanKind, UNFINISHED, UNTIMED};
 use crate::trace::Trace;
 use std::io::{self, Write};
@@ -82,7 +83,7 @@ fn flag(span: &Span, applies: bool, flag: u32) -> Option<String> {
 
 /// Writes a line of headings, then a line for each span, in the order of their start. Fields that a
 /// kind of span does not have are empty.
-pub fn csv(trace: &Trace, sink: &mut dyn Write) -> io::Result<()> {
+pub fn csv(trace: &Trace, _: &Askers, sink: &mut dyn Write) -> io::Result<()> {
     let names = COLUMNS.map(|column| column.name);
     writeln!(sink, "{}", names.join(","))?;
     for span in trace.all_spans() {
@@ -138,7 +139,7 @@ mod tests {
         };
         let trace = Trace::of([task.with_name("a \"b\", c"), fsync, commit]);
         let mut out = Vec::new();
-        csv(&trace, &mut out).unwrap();
+        csv(&trace, &Askers::new(), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(

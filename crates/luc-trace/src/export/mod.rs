@@ -4,10 +4,16 @@ mod csv;
 mod perfetto;
 
 use crate::trace::Trace;
+use luc_control::Dev;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 pub use csv::csv;
 pub use perfetto::perfetto;
+
+/// The name of the one who asked for a commit, by file system and start of the commit. An analysis
+/// finds it; without an entry it is unknown.
+pub type Askers = BTreeMap<(Dev, u64), String>;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
@@ -16,7 +22,7 @@ pub struct Format {
     /// Description, one line.
     pub help: &'static str,
     /// Writes a recording; its errors are the sink's.
-    pub write: fn(&Trace, &mut dyn Write) -> io::Result<()>,
+    pub write: fn(&Trace, &Askers, &mut dyn Write) -> io::Result<()>,
 }
 
 pub const FORMATS: &[Format] = &[

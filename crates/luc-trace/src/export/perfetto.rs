@@ -3,8 +3,11 @@
 //!
 //! Each thread has a track with its operations, and inside them the waits and the data flush; each
 //! journal has a track with its commits and their phases. An arrow leads from a sync to the commit
-//! that it asked for, so that convoys and blocked writers become visible.
+//! that it asked for, so that convoys and blocked writers become visible. Each commit names the one
+//! who asked for it first, and a wait inside an operation names the asker of the commit that ran
+//! when it began.
 
+use super::Askers;
 use crate::span::{Span, SpanKind};
 use crate::trace::Trace;
 use luc_control::Dev;
@@ -17,13 +20,14 @@ use std::io::{self, Write};
 const JOURNALS_FROM: u64 = 1 << 30;
 
 /// Writes the timeline. Its times count from the first span.
-pub fn perfetto(trace: &Trace, sink: &mut dyn Write) -> io::Result<()> {
+pub fn perfetto(trace: &Trace, askers: &Askers, sink: &mut dyn Write) -> io::Result<()> {
     let spans = trace.all_spans();
     let begin_ns = spans.first().map_or(0, |first| first.begin_ns);
     let mut timeline = Timeline {
         sink,
         begin_ns,
         first: true,
+        askers,
     };
     let header = &trace.header.pairs;
     write!(
@@ -32,17 +36,24 @@ pub fn perfetto(trace: &Trace, sink: &mut dyn Write) -> io::Result<()> {
         json!(header)
     )?;
     let journals = name_tracks(trace, &spans, &mut timeline)?;
-    let commits: BTreeMap<(Dev, u32), &Span> = spans
-        .iter()
-        .filter(|span| span.kind == SpanKind::Commit)
+    let commits = || spans.iter().filter(|span| span.kind == SpanKind::Commit);
+    let by_begin: BTreeMap<(Dev, u64), &Span> = commits()
+        .map(|span| ((span.dev, span.begin_ns), *span))
+        .collect();
+    let commits: BTreeMap<(Dev, u32), &Span> = commits()
         .map(|span| ((span.dev, span.tid), *span))
         .collect();
+    let running = |wait: &Span| {
+        let before = (wait.dev, 0)..=(wait.dev, wait.begin_ns);
+        let (_, commit) = by_begin.range(before).next_back()?;
+        (commit.end_ns > wait.begin_ns).then_some(*commit)
+    };
     for (number, span) in spans.iter().enumerate() {
         if span.kind == SpanKind::Commit {
             timeline.commit(span, journals[&span.dev])?;
             continue;
         }
-        timeline.operation(span)?;
+        timeline.operation(span, running(span).filter(|_| span.kind.is_wait()))?;
         let served = commits.get(&(span.dev, span.tid));
         // A sync does not wait for a transaction that was committed already.
         if let Some(commit) =
@@ -87,6 +98,7 @@ struct Timeline<'a> {
     sink: &'a mut dyn Write,
     begin_ns: u64,
     first: bool,
+    askers: &'a Askers,
 }
 
 impl Timeline<'_> {
@@ -121,7 +133,13 @@ impl Timeline<'_> {
         }))
     }
 
-    fn operation(&mut self, span: &Span) -> io::Result<()> {
+    fn asker(&self, commit: &Span) -> &str {
+        let asker = self.askers.get(&(commit.dev, commit.begin_ns));
+        asker.map_or("unknown", String::as_str)
+    }
+
+    /// Draws an operation or a wait; `behind` is the commit that ran when a wait began.
+    fn operation(&mut self, span: &Span, behind: Option<&Span>) -> io::Result<()> {
         let place = (span.tgid.into(), span.pid.into());
         let mut args = json!({"file system": span.dev.to_string()});
         if !span.kind.is_wait() && span.kind != SpanKind::Sync {
@@ -133,6 +151,10 @@ impl Timeline<'_> {
         if span.kind.is_file_sync() {
             args["transaction"] = json!(span.tid);
             args["commits waited for"] = json!(span.commits_ahead());
+        }
+        if let Some(commit) = behind {
+            args["commit"] = json!(commit.tid);
+            args["commit asked for by"] = json!(self.asker(commit));
         }
         if span.result != 0 {
             args["result"] = json!(span.result);
@@ -147,12 +169,8 @@ impl Timeline<'_> {
     fn commit(&mut self, span: &Span, place: u64) -> io::Result<()> {
         let whole = (span.begin_ns, span.end_ns);
         let name = format!("commit {}", span.tid);
-        self.complete(
-            (place, place),
-            &name,
-            whole,
-            &json!({"transaction": span.tid}),
-        )?;
+        let args = json!({"transaction": span.tid, "asked for by": self.asker(span)});
+        self.complete((place, place), &name, whole, &args)?;
         let [locked, flushing, logging] = span.marks_ns;
         let phases = [
             ("lock", locked, flushing),
@@ -189,8 +207,12 @@ mod tests {
     use super::*;
 
     fn events(trace: &Trace) -> Vec<Value> {
+        blamed_events(trace, &Askers::new())
+    }
+
+    fn blamed_events(trace: &Trace, askers: &Askers) -> Vec<Value> {
         let mut out = Vec::new();
-        perfetto(trace, &mut out).unwrap();
+        perfetto(trace, askers, &mut out).unwrap();
         let value: Value = serde_json::from_slice(&out).unwrap();
         value["traceEvents"].as_array().unwrap().clone()
     }
@@ -267,6 +289,34 @@ mod tests {
             *tracks.entry(place).or_insert(0) += 1;
         }
         assert_eq!(tracks.values().collect::<Vec<_>>(), [&1, &1, &1]);
+    }
+
+    #[test]
+    fn commits_and_waits_behind_them_name_the_asker() {
+        let commit = |tid, begin_ns| Span {
+            tid,
+            ..Span::of(SpanKind::Commit, begin_ns, begin_ns + 50)
+        };
+        let wait = |begin_ns| Span::of(SpanKind::WaitBuffer, begin_ns, begin_ns + 20);
+        let trace = Trace::of([
+            commit(4, 100),
+            commit(5, 200),
+            wait(120),
+            wait(160),
+            wait(230),
+        ]);
+        let askers = Askers::from([((Dev::default(), 100), "etcd in \"x\"".to_owned())]);
+        let events = blamed_events(&trace, &askers);
+        let asker = |name| of(&events, "X", name)[0]["args"]["asked for by"].clone();
+        assert_eq!(asker("commit 4"), "etcd in \"x\"");
+        assert_eq!(asker("commit 5"), "unknown");
+        let waits = of(&events, "X", "wait-buffer");
+        let behind = waits
+            .iter()
+            .map(|wait| wait["args"]["commit asked for by"].as_str());
+        let behind: Vec<_> = behind.collect();
+        // No commit runs when the second begins.
+        assert_eq!(behind, [Some("etcd in \"x\""), None, Some("unknown")]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::ValueHint;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use luc_model::blame;
 use luc_trace::export::{FORMATS, Format};
 
 use super::failed;
@@ -41,8 +42,9 @@ impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
         let trace = recording(&self.file, context)?;
         note_unseen(&trace, &self.file, context)?;
+        let askers = blame::askers_of(&trace);
         let write = |sink: &mut dyn Write| -> io::Result<()> {
-            (self.format.write)(&trace, sink)?;
+            (self.format.write)(&trace, &askers, sink)?;
             sink.flush()
         };
         let Some(path) = &self.output else {
