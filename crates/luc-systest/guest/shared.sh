@@ -40,9 +40,20 @@ END
 
 for name in turns together; do
 	sync -f /mnt/0
-	luc trace record -o /tmp/$name --on /mnt/0 -- sh /tmp/$name.sh > /tmp/said 2>&1 ||
-		bad "$name: $(cat /tmp/said)"
+	yes "$name is recorded" luc trace record -o /tmp/$name --on /mnt/0 -- sh /tmp/$name.sh
 	luc trace summary --json /tmp/$name > "$LUC_OUT/$name.json" || bad "summary of $name"
 	luc trace summary /tmp/$name | grep -E "^  (commits caused|waits  ) " | sed "s/^ */tell $name: /"
 done
+
+# The same live, on the screen of luc top: by process, and by control group.
+mkdir -p /dev/pts
+mount -t devpts none /dev/pts
+sed -i 's/ 60$/ 99999/' /tmp/together.sh
+setsid sh /tmp/together.sh > /dev/null 2>&1 &
+load=$!
+usleep 500000
+KEYS=b yes "by process" watched screen "$LUC_OUT/processes" 20 luc top
+KEYS=bb yes "by control group" watched screen "$LUC_OUT/groups" 20 luc top
+kill -KILL -$load
+wait $load 2> /dev/null
 finish

@@ -7,8 +7,9 @@
  *		with a pause before each; prints its number and stays until it is
  *		killed, so that its name can be looked up
  *	watched screen FILE SECONDS COMMAND...
- *		runs the command on a terminal of 120 columns and 40 lines, presses
- *		q after SECONDS, and leaves in FILE what was written to the terminal
+ *		runs the command on a terminal of 120 columns and 40 lines, types $KEYS
+ *		after half of SECONDS and q after all, and leaves in FILE what was
+ *		written to the terminal
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -100,28 +101,33 @@ static int on_terminal(char **command, pid_t *child)
 static int screen(char **args)
 {
 	int file = open(args[0], O_CREAT | O_WRONLY | O_TRUNC, 0644), status;
-	long key_ms = now_ms() + atol(args[1]) * 1000, end_ms = key_ms + PATIENCE_MS;
-	bool pressed = false;
+	long begin_ms = now_ms(), half_ms = atol(args[1]) * 500;
+	const char *keys[] = { getenv("KEYS") ?: "", "q" };
+	int pressed = 0;
 	char piece[4096];
 	pid_t child;
 	int master = on_terminal(args + 2, &child);
 
 	for (;;) {
 		struct pollfd ready = { .fd = master, .events = POLLIN };
+		long next_ms = begin_ms + (pressed < 2 ? (pressed + 1) * half_ms
+						       : 2 * half_ms + PATIENCE_MS);
 		long at_ms = now_ms();
 		ssize_t length;
 
-		if (!pressed && at_ms >= key_ms) {
-			pressed = true;
-			if (write(master, "q", 1) != 1)
-				die("q");
-		}
-		if (at_ms >= end_ms) {
+		if (at_ms >= next_ms && pressed == 2) {
 			kill(child, SIGKILL);
 			errno = ETIMEDOUT;
 			die("the view does not end");
 		}
-		if (poll(&ready, 1, (pressed ? end_ms : key_ms) - at_ms) <= 0)
+		if (at_ms >= next_ms) {
+			length = strlen(keys[pressed]);
+			if (write(master, keys[pressed], length) != length)
+				die(keys[pressed]);
+			pressed++;
+			continue;
+		}
+		if (poll(&ready, 1, next_ms - at_ms) <= 0)
 			continue;
 		length = read(master, piece, sizeof(piece));
 		if (length <= 0)

@@ -4,10 +4,12 @@
 //! through `luc_host` and the tracer, leaves decisions to the pure crates (`luc_model` judges,
 //! `luc_guard` tries, `luc_service` keeps), and returns values, lines, or a [`WatchError`]. It
 //! knows no argument, no output stream and no exit code. [`sample`] takes the numbers of `luc top`,
+//! [`blame`] whom its processes wait for,
 //! [`recording`] writes `luc trace record`, [`examination`] gathers what `luc doctor` judges,
 //! [`trial`] is LUC against stock, [`clock`] a lower clock against the highest, [`status`] and
 //! [`mounted`] are the state of file systems.
 
+pub mod blame;
 pub mod clock;
 pub mod during;
 mod error;

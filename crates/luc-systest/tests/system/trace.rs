@@ -10,6 +10,8 @@ use luc_systest::{
 
 use serde_json::Value;
 
+use crate::watch::screen::Screen;
+
 pub fn tests() -> Vec<Trial> {
     let mut tests: Vec<Trial> = Vec::new();
     // Kernels with ext4 as a module, and the newest, by whatever means they offer.
@@ -197,6 +199,19 @@ fn shared(kernel: &str) -> Outcome {
         check(
             most == other,
             format!("the database waited most for {most}, expected {other}: {together}"),
+        )?;
+    }
+    for (name, caused, waits) in [
+        ("processes", "luc-lab", "luc-lab 100%"),
+        ("groups", "/unpack", "/unpack 100%"),
+    ] {
+        let screen = Screen::last(&answer.text("shared", name)?);
+        let row = screen.row(0, caused);
+        let share = row.get(2).and_then(|share| share.strip_suffix('%'));
+        let share: Option<u32> = share.and_then(|share| share.parse().ok());
+        check(
+            share >= Some(80) && screen.has(waits),
+            format!("{name}: no blame of {caused} in\n{screen}"),
         )?;
     }
     Ok(())

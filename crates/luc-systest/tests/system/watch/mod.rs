@@ -4,7 +4,7 @@
 //! files. The screen is that of a real terminal, since `luc top` draws on no other, and is read as
 //! a person reads it. `teeth.rs` checks that a wrong figure would be noticed.
 
-mod screen;
+pub mod screen;
 mod teeth;
 
 use libtest_mimic::Trial;

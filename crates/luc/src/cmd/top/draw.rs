@@ -6,8 +6,8 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Cell, Clear, Paragraph, Row, Sparkline, Table, TableState, Wrap};
 
-use super::state::{Point, Sort, State};
-use super::text::{self, JOURNAL_HEADS, PROCESS_HEADS};
+use super::state::{Point, Sort, State, View};
+use super::text::{self, BLAME_HEADS, GROUP_HEADS, JOURNAL_HEADS, PROCESS_HEADS};
 use luc_cli::units::{counted, duration};
 
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
@@ -18,13 +18,45 @@ const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 /// number is shown whole or not at all.
 const JOURNAL_WIDTHS: [u16; 9] = [11, 9, 10, 7, 7, 8, 4, 9, 15];
 const JOURNAL_ORDER: [usize; 9] = [0, 1, 2, 4, 8, 3, 6, 7, 5];
-/// Minimum widths and order of the processes' columns.
-const PROCESS_WIDTHS: [u16; 7] = [7, 9, 9, 8, 10, 8, 14];
-const PROCESS_ORDER: [usize; 7] = [1, 2, 5, 0, 4, 3, 6];
-/// Column of the processes' names, as wide as the longest.
-const NAME: usize = 1;
-/// Column of their control groups, as wide as there is room.
+/// A table below the journals.
+struct Listing {
+    heads: [&'static str; 7],
+    /// Minimum widths of the columns, and the order in which a narrow screen keeps them.
+    widths: [u16; 7],
+    order: &'static [usize],
+    /// The column of the names, as wide as the longest.
+    name: usize,
+    /// The other columns of text.
+    texts: &'static [usize],
+    /// The columns by which [`Sort`] sorts, in its order.
+    sorted: [usize; 4],
+}
+
+/// Column of the control groups, as wide as there is room.
 const CGROUP: usize = 6;
+const PROCESSES: Listing = Listing {
+    heads: PROCESS_HEADS,
+    widths: [7, 9, 9, 8, 10, 8, 14],
+    order: &[1, 2, 5, 0, 4, 3, CGROUP],
+    name: 1,
+    texts: &[CGROUP],
+    sorted: [2, 5, 1, CGROUP],
+};
+const BLAME_OF_PROCESSES: Listing = Listing {
+    heads: BLAME_HEADS,
+    widths: [9, 10, 7, 8, 7, 20, 14],
+    order: &[0, 1, 3, 5, 2, 4, CGROUP],
+    name: 0,
+    texts: &[5, CGROUP],
+    sorted: [1, 3, 0, CGROUP],
+};
+/// The control groups are the names.
+const BLAME_OF_GROUPS: Listing = Listing {
+    heads: GROUP_HEADS,
+    order: &[0, 1, 3, 5, 2, 4],
+    sorted: [1, 3, 0, 0],
+    ..BLAME_OF_PROCESSES
+};
 /// Rows of the sparklines with their title. A tall screen adds one per [`ROWS_PER_SPARK_ROW`].
 const SPARK_ROWS: u16 = 4;
 const SPARK_ROWS_MAX: u16 = 9;
@@ -36,19 +68,17 @@ const SPARK_FROM: u16 = 16;
 /// The journals get at most one Nth of the screen's height.
 const JOURNALS_SHARE: u16 = 3;
 
-const HELP: [&str; 23] = [
+/// As many lines as a screen of 24 rows shows.
+const HELP: [&str; 22] = [
     "q, Escape  quit",
     "arrows/jk  choose a journal",
     "tab/s      sort processes by fsyncs, time lost, name or control group",
     "/          show only processes with a text in their name or control group",
-    "p          next policy of the chosen journal (as `luc set PATH policy`)",
-    "o          observe or steer",
-    "space      pause, resume",
-    "+ -        longer, shorter interval",
-    "Ctrl-Z     suspend, until the shell's fg",
-    "h          hide this help",
-    "",
-    "commits/s  journal commits",
+    "b          whose commits they wait for; by control group; the processes again",
+    "p o        next policy of the chosen journal (as `luc set`); observe or steer",
+    "space + -  pause or resume; longer, shorter interval",
+    "h Ctrl-Z   hide this help; suspend, until the shell's fg",
+    "commits/s  journal commits; below, those whose first sync was theirs",
     "per/set    fsyncs per commit, and the set point",
     "p50 p99    median and 99th percentile of fsync times",
     "slowest    the longest fsync of the interval; > before one that is going on",
@@ -59,7 +89,9 @@ const HELP: [&str; 23] = [
     "           to wait for; urgent: the commit may not be held",
     "in fsync/s time in fsync, of all threads, per second",
     "lost/s     time in waits inside operations, of all threads, per second",
-    "-          unknown",
+    "waits/s    time in waits for commits and data of others, of all threads, per",
+    "           second, and its share of the time in fsync; - unknown",
+    "most for   the other that most of it was for",
 ];
 
 pub fn draw(frame: &mut Frame, state: &State) {
@@ -101,7 +133,10 @@ pub fn draw(frame: &mut Frame, state: &State) {
     draw_detail(frame, detail, state);
     draw_sparks(frame, sparks, state);
     if processes.height > 1 {
-        draw_processes(frame, processes, state);
+        match state.view {
+            View::Processes => draw_processes(frame, processes, state),
+            View::BlameOfProcesses | View::BlameOfGroups => draw_blame(frame, processes, state),
+        }
     }
     draw_foot(frame, foot, state);
     if state.help {
@@ -277,49 +312,75 @@ fn draw_processes(frame: &mut Frame, area: Rect, state: &State) {
         return;
     }
     let processes = state.processes().into_iter().take(area.height.into());
-    let processes: Vec<_> = processes.map(text::process_cells).collect();
-    let longest = processes.iter().map(|cells| cells[NAME].chars().count());
+    let processes = processes.map(text::process_cells).collect();
+    draw_listing(frame, area, &PROCESSES, processes, state.sort);
+}
+
+fn draw_blame(frame: &mut Frame, area: Rect, state: &State) {
+    let [head, area] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
+    let Some((sample, blame)) = state.blame() else {
+        let line = "whose commits they wait for: waiting for the first interval";
+        return frame.render_widget(Paragraph::new(line).style(DIM), head);
+    };
+    let line = text::blame_line(sample, &blame.commits);
+    frame.render_widget(Paragraph::new(line).style(DIM), head);
+    let covered_s = sample.covered.as_secs_f64();
+    let waiters = state.waiters().into_iter().take(area.height.into());
+    let cells = waiters.map(|it| text::blame_cells(it, covered_s, blame.commits.all));
+    let listing = match state.view {
+        View::BlameOfGroups => &BLAME_OF_GROUPS,
+        _ => &BLAME_OF_PROCESSES,
+    };
+    draw_listing(frame, area, listing, cells.collect(), state.sort);
+}
+
+fn draw_listing(
+    frame: &mut Frame,
+    area: Rect,
+    listing: &Listing,
+    rows_of_cells: Vec<[String; 7]>,
+    sort: Sort,
+) {
+    let Listing { widths, name, .. } = *listing;
+    let longest = rows_of_cells
+        .iter()
+        .map(|cells| cells[name].chars().count());
     let longest = rows(longest.max().unwrap_or(0));
     let spare = |shown: &[usize]| {
-        let used = shown.iter().map(|at| PROCESS_WIDTHS[*at]).sum::<u16>() + rows(shown.len()) - 1;
+        let used = shown.iter().map(|at| widths[*at]).sum::<u16>() + rows(shown.len()) - 1;
         area.width.saturating_sub(used)
     };
-    let mut shown = columns(&PROCESS_WIDTHS, &PROCESS_ORDER, area.width);
+    let mut shown = columns(&widths, listing.order, area.width);
     // Whole names come before control groups.
-    if spare(&shown) < longest.saturating_sub(PROCESS_WIDTHS[NAME]) {
+    if spare(&shown) < longest.saturating_sub(widths[name]) {
         shown.retain(|at| *at != CGROUP);
     }
     let spare = spare(&shown);
     // No wider than the names, so that the numbers stand beside them.
-    let name_spare = spare.min(longest.saturating_sub(PROCESS_WIDTHS[NAME]));
-    let name = PROCESS_WIDTHS[NAME].min(area.width) + name_spare;
-    let cgroup = PROCESS_WIDTHS[CGROUP] + spare - name_spare;
-    let widths = shown.iter().map(|at| match *at {
-        NAME => Constraint::Length(name),
-        CGROUP => Constraint::Length(cgroup),
-        at => Constraint::Length(PROCESS_WIDTHS[at]),
-    });
+    let name_spare = spare.min(longest.saturating_sub(widths[name]));
+    let width = |at: usize| match at {
+        at if at == name => widths[name].min(area.width) + name_spare,
+        CGROUP => widths[CGROUP] + spare - name_spare,
+        at => widths[at],
+    };
     let row = |cells: [String; 7]| {
         Row::new(shown.iter().map(|at| match *at {
-            NAME => Cell::from(cells[NAME].clone()),
-            CGROUP => Cell::from(end_of(&cells[CGROUP], cgroup)),
-            at => number_cell(cells[at].clone(), PROCESS_WIDTHS[at]),
+            at if at == name || listing.texts.contains(&at) => {
+                Cell::from(end_of(&cells[at], width(at)))
+            }
+            at => number_cell(cells[at].clone(), width(at)),
         }))
     };
-    let mut heads = PROCESS_HEADS.map(str::to_owned);
-    let sorted_by = match state.sort {
-        Sort::Syncs => 2,
-        Sort::Lost => 5,
-        Sort::Name => NAME,
-        Sort::Cgroup => CGROUP,
-    };
-    heads[sorted_by].insert(0, '▾');
-    let table = Table::new(processes.into_iter().map(row), widths).header(row(heads).style(BOLD));
+    let mut heads = listing.heads.map(str::to_owned);
+    heads[listing.sorted[sort as usize]].insert(0, '▾');
+    let constraints = shown.iter().map(|at| Constraint::Length(width(*at)));
+    let cells = rows_of_cells.into_iter();
+    let table = Table::new(cells.map(row), constraints).header(row(heads).style(BOLD));
     frame.render_widget(table, area);
 }
 
 fn draw_foot(frame: &mut Frame, area: Rect, state: &State) {
-    let keys = "q quit  jk journal  s sort  / filter  p policy  o observe  +- pace  h help";
+    let keys = "q quit  jk journal  s sort  / filter  b blame  p policy  o observe  h help";
     let filter = format!("filter: {}_  enter keeps it, escape drops it", state.filter);
     // On a narrow screen the keys to more help come first.
     let few = "q quit  h help  s sort  p policy";

@@ -26,6 +26,7 @@ use luc_cli::progress::Bar;
 use luc_cli::units::interval;
 use luc_cli::{Context, Failure, Interrupt, Verb};
 use luc_watch::WatchError;
+use luc_watch::blame::{BlameSample, BlameWatch};
 use luc_watch::sample::{Sampler, Snapshot};
 use luc_watch::time::wait;
 
@@ -35,8 +36,8 @@ use luc_watch::time::wait;
 /// delayed writes, and what LUC does. Shows the recent history of the chosen journal, and the
 /// processes that sync most or lose most time. With BPF, it needs no module; without BPF, it shows
 /// the module's counts. Watching changes nothing; the keys p and o change knobs, as `luc set` does.
-/// The key / filters processes by name or control group, s sorts them, h lists all keys; q and
-/// Escape quit.
+/// The key / filters processes by name or control group, s sorts them; b shows whose commits those
+/// of the chosen journal wait for; h lists all keys; q and Escape quit.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc top\n\
@@ -65,15 +66,27 @@ pub struct Args {
 impl Args {
     /// Keeps only the processes that were asked for.
     fn chosen(&self, mut snapshot: Snapshot) -> Snapshot {
-        let holds = |text: Option<&str>, asked: Option<&str>| {
-            asked.is_none_or(|asked| text.is_some_and(|text| text.contains(asked)))
-        };
-        snapshot.processes.retain(|one| {
-            holds(Some(&one.name), self.comm.as_deref())
-                && holds(one.cgroup.as_deref(), self.cgroup.as_deref())
-        });
+        let processes = &mut snapshot.processes;
+        processes.retain(|one| self.chooses(&one.name, one.cgroup.as_deref()));
         snapshot
     }
+
+    /// Keeps only the parties that were asked for; a control group has no name of a process.
+    fn chosen_to_blame(&self, mut sample: BlameSample) -> BlameSample {
+        let processes = &mut sample.processes.waiters;
+        processes.retain(|one| self.chooses(&one.name, one.cgroup.as_deref()));
+        let groups = &mut sample.control_groups.waiters;
+        groups.retain(|one| holds(Some(&one.name), self.cgroup.as_deref()));
+        sample
+    }
+
+    fn chooses(&self, name: &str, cgroup: Option<&str>) -> bool {
+        holds(Some(name), self.comm.as_deref()) && holds(cgroup, self.cgroup.as_deref())
+    }
+}
+
+fn holds(text: Option<&str>, asked: Option<&str>) -> bool {
+    asked.is_none_or(|asked| text.is_some_and(|text| text.contains(asked)))
 }
 
 /// Time between two checks for an interrupt.
@@ -135,6 +148,7 @@ fn watch(args: &Args, context: &mut Context) -> Result<(), Failure> {
     let begin = Instant::now();
     let mut state = State::new(args.interval);
     let mut latest = begin.elapsed();
+    let mut watched: Option<BlameWatch> = None;
     let mut screen = Screen::new()?;
     let mut changed = true;
     while !context.stopped() {
@@ -161,6 +175,7 @@ fn watch(args: &Args, context: &mut Context) -> Result<(), Failure> {
             }
             _ => Event::Tick,
         };
+        let interval_over = matches!(event, Event::Sample(_));
         let had_message = state.message.is_some();
         let quiet = matches!(event, Event::Tick);
         let (next, action) = state.step(event, now);
@@ -182,8 +197,39 @@ fn watch(args: &Args, context: &mut Context) -> Result<(), Failure> {
             }
             None => {}
         }
+        if let Some(event) = blamed(args, &state, &mut watched, interval_over, system) {
+            state = state.step(event, now).0;
+            changed = true;
+        }
     }
     Ok(())
+}
+
+/// Watches the journal whose blame is shown, and no other; tells whom to blame with each sample.
+fn blamed(
+    args: &Args,
+    state: &State,
+    watched: &mut Option<BlameWatch>,
+    interval_over: bool,
+    system: &dyn System,
+) -> Option<Event> {
+    let device = state.blamed();
+    if watched.as_ref().map(BlameWatch::device) != device {
+        *watched = None;
+        match BlameWatch::new(device?, args.by.chosen(), system) {
+            Ok(new) => *watched = Some(new),
+            Err(error) => return Some(Event::Unblamed(failed("top")(error).to_string())),
+        }
+    }
+    let watched = watched.as_mut()?;
+    watched.poll();
+    if !interval_over {
+        return None;
+    }
+    Some(match watched.sample(system) {
+        Ok(sample) => Event::Blamed(args.chosen_to_blame(sample)),
+        Err(error) => Event::Unblamed(failed("top")(error).to_string()),
+    })
 }
 
 /// Sets a knob or a policy, as `luc set` does.

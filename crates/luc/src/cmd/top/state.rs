@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use luc_control::{Dev, POLICY, knob, policy_words};
 
+use luc_model::blame::{Blame, WaitedFor, Waiter};
+use luc_watch::blame::BlameSample;
 use luc_watch::sample::{JournalSample, ProcessSample, Snapshot};
 
 /// Intervals that can be chosen with + and -, s.
@@ -31,6 +33,8 @@ pub enum Key {
     Slower,
     Faster,
     Help,
+    /// Whom the processes wait for, the same by control group, or the processes again.
+    Blame,
     /// Type a filter of processes.
     Filter,
     /// While a filter is typed: one more character, one less, keep it, drop it.
@@ -44,6 +48,9 @@ pub enum Key {
 pub enum Event {
     Key(Key),
     Sample(Snapshot),
+    Blamed(BlameSample),
+    /// Nobody can be blamed here, and why.
+    Unblamed(String),
     Done(String),
     Failed(String),
     Tick,
@@ -71,6 +78,14 @@ pub enum Sort {
     Cgroup,
 }
 
+/// The table below the journals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    Processes,
+    BlameOfProcesses,
+    BlameOfGroups,
+}
+
 /// A line that is shown for `SHOWN`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
@@ -95,6 +110,9 @@ pub struct State {
     /// Whether samples are ignored.
     pub paused: bool,
     pub help: bool,
+    pub view: View,
+    /// The latest blame, of the journal that was chosen then.
+    blame: Option<BlameSample>,
     pub sort: Sort,
     /// Only processes with this text in their name or control group are shown.
     pub filter: String,
@@ -114,6 +132,8 @@ impl State {
             interval,
             paused: false,
             help: false,
+            view: View::Processes,
+            blame: None,
             sort: Sort::Syncs,
             filter: String::new(),
             typing: false,
@@ -183,6 +203,59 @@ impl State {
         all
     }
 
+    /// The journal whose blame is shown.
+    pub fn blamed(&self) -> Option<Dev> {
+        let shown = self.view != View::Processes;
+        self.chosen().map(|one| one.device).filter(|_| shown)
+    }
+
+    /// The blame that is shown; `None` until it is known.
+    pub fn blame(&self) -> Option<(&BlameSample, &Blame)> {
+        let sample = self.blame.as_ref()?;
+        let blame = match self.view {
+            View::Processes => return None,
+            View::BlameOfProcesses => &sample.processes,
+            View::BlameOfGroups => &sample.control_groups,
+        };
+        (Some(sample.device) == self.blamed()).then_some((sample, blame))
+    }
+
+    /// The parties of the blame that is shown, as they are filtered and sorted.
+    pub fn waiters(&self) -> Vec<&Waiter> {
+        let Some((_, blame)) = self.blame() else {
+            return Vec::new();
+        };
+        let holds = |text: Option<&str>| text.unwrap_or_default().contains(&self.filter);
+        let mut all: Vec<&Waiter> = blame.waiters.iter().collect();
+        all.retain(|it| {
+            let most = it.waited_for.first();
+            holds(Some(&it.name))
+                || holds(it.cgroup.as_deref())
+                || holds(most.and_then(|most| most.name.as_deref()))
+        });
+        let lost_ns = |it: &Waiter| -> f64 { it.waited_for.iter().map(WaitedFor::total_ns).sum() };
+        all.sort_by(|one, other| {
+            let caused = other.commits_asked.cmp(&one.commits_asked);
+            let lost = lost_ns(other).total_cmp(&lost_ns(one));
+            let by = match self.sort {
+                Sort::Syncs => caused.then(lost),
+                Sort::Lost => lost.then(caused),
+                Sort::Name => one.name.cmp(&other.name).then(caused),
+                Sort::Cgroup => {
+                    let unknown = one.cgroup.is_none().cmp(&other.cgroup.is_none());
+                    unknown
+                        .then_with(|| one.cgroup.cmp(&other.cgroup))
+                        .then_with(|| match self.view {
+                            View::BlameOfGroups => one.name.cmp(&other.name),
+                            _ => caused,
+                        })
+                }
+            };
+            by.then_with(|| (&one.name, &one.cgroup).cmp(&(&other.name, &other.cgroup)))
+        });
+        all
+    }
+
     /// The state after an event at the time `now`, and the action to take.
     #[must_use]
     pub fn step(mut self, event: Event, now: Duration) -> (Self, Option<Action>) {
@@ -199,7 +272,15 @@ impl State {
                 self.take(snapshot);
                 None
             }
-            Event::Sample(_) | Event::Tick => None,
+            Event::Blamed(sample) if !self.paused => {
+                self.blame = Some(sample);
+                None
+            }
+            Event::Sample(_) | Event::Blamed(_) | Event::Tick => None,
+            Event::Unblamed(text) => {
+                self.view = View::Processes;
+                self.say(text, true, now)
+            }
             Event::Done(text) => self.say(text, false, now),
             Event::Failed(text) => self.say(text, true, now),
         };
@@ -240,6 +321,13 @@ impl State {
                 self.pace(INTERVALS.iter().rev().find(shorter));
             }
             Key::Help => self.help = !self.help,
+            Key::Blame => {
+                self.view = match self.view {
+                    View::Processes => View::BlameOfProcesses,
+                    View::BlameOfProcesses => View::BlameOfGroups,
+                    View::BlameOfGroups => View::Processes,
+                }
+            }
             Key::Filter => self.typing = true,
             Key::Type(letter) => self.filter.push(letter),
             Key::Erase => drop(self.filter.pop()),

@@ -199,6 +199,7 @@ pub fn key(pressed: KeyEvent) -> Option<Key> {
         KeyCode::Tab | KeyCode::Char('s') => Key::Sort,
         KeyCode::Char('p') => Key::Policy,
         KeyCode::Char('o') => Key::Mode,
+        KeyCode::Char('b') => Key::Blame,
         KeyCode::Char(' ') => Key::Pause,
         // The same key as +, without shift.
         KeyCode::Char('+' | '=') => Key::Slower,

@@ -8,9 +8,11 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::draw::draw;
-use super::state::{Action, Event, Key, Sort, State};
+use super::state::{Action, Event, Key, Sort, State, View};
 use super::{terminal, text};
 use crate::cmd::means::ByMeans;
+use luc_model::blame::{Asker, Blame, Commits, WaitedFor, Waiter};
+use luc_watch::blame::BlameSample;
 use luc_watch::sample::toys::sample_of;
 use luc_watch::sample::{ProcessSample, Snapshot, WaitingSyncs};
 
@@ -82,6 +84,62 @@ fn crowd() -> Snapshot {
     snapshot
 }
 
+/// Ten seconds of the first journal, in which etcd waits for others, mostly for dpkg.
+fn blame() -> BlameSample {
+    let by = |asker, name: Option<&str>, commits_ns| WaitedFor {
+        asker,
+        name: name.map(str::to_owned),
+        commits_ns,
+        ..WaitedFor::default()
+    };
+    let waiter = |name: &str, group: Option<&str>, commits_asked, waited_for| Waiter {
+        name: name.into(),
+        cgroup: group.map(str::to_owned),
+        syncs: 400,
+        commits_asked,
+        sync_ns: 9e9,
+        waited_for,
+        ..Waiter::default()
+    };
+    let of = |waiters| Blame {
+        waiters,
+        commits: Commits {
+            all: 200,
+            unasked: 7,
+            unknown: 3,
+        },
+    };
+    let others = |dpkg: &str| {
+        vec![
+            by(Asker::Known, Some(dpkg), 4e9),
+            by(Asker::Nobody, None, 2e8),
+            by(Asker::Unknown, None, 1e8),
+        ]
+    };
+    BlameSample {
+        device: sample_of().journals[0].device,
+        covered: Duration::from_secs(10),
+        lost: 0,
+        processes: of(vec![
+            waiter("etcd", Some("/kube/etcd"), 40, others("dpkg")),
+            waiter("dpkg", Some("/system.slice/unpack"), 149, Vec::new()),
+            waiter("mail", None, 1, vec![by(Asker::Unknown, None, 1e6)]),
+        ]),
+        control_groups: of(vec![
+            waiter("/kube/etcd", None, 40, others("/system.slice/unpack")),
+            waiter("/system.slice/unpack", None, 149, Vec::new()),
+            waiter("an unknown control group", None, 1, Vec::new()),
+        ]),
+    }
+}
+
+fn blaming(times: usize) -> impl Iterator<Item = Event> {
+    let keys = std::iter::repeat_n(Event::Key(Key::Blame), times);
+    std::iter::once(sample())
+        .chain(keys)
+        .chain([Event::Blamed(blame())])
+}
+
 fn type_in(text: &str) -> impl Iterator<Item = Event> {
     text.chars().map(|letter| Event::Key(Key::Type(letter)))
 }
@@ -113,6 +171,9 @@ fn states() -> Vec<(&'static str, State)> {
             ),
         ),
         ("failed", after([sample(), failed])),
+        ("to blame", after([sample(), Event::Key(Key::Blame)])),
+        ("blame", after(blaming(1))),
+        ("blame of groups", after(blaming(2))),
     ]
 }
 
@@ -345,6 +406,55 @@ fn what_is_not_counted_is_no_zero() {
     rates.expect("counted through").copies_per_s = None;
     let line = super::text::luc_line(&journal);
     assert!(line.contains("; copies -/s; "), "{line}");
+}
+
+#[test]
+fn blame_is_of_the_chosen_journal_alone() {
+    let state = after(blaming(1));
+    assert_eq!(state.blamed(), Some(blame().device));
+    let names = |state: &State| -> Vec<String> {
+        state.waiters().iter().map(|it| it.name.clone()).collect()
+    };
+    assert_eq!(names(&state), ["dpkg", "etcd", "mail"], "by commits caused");
+    let step = |state: State, event| state.step(event, Duration::ZERO).0;
+    let state = step(state, Event::Key(Key::Sort));
+    assert_eq!(names(&state), ["etcd", "mail", "dpkg"], "by time lost");
+    let groups = [Key::Blame, Key::Sort, Key::Sort].map(Event::Key);
+    let groups = groups.into_iter().fold(state.clone(), step);
+    let paths = [
+        "/kube/etcd",
+        "/system.slice/unpack",
+        "an unknown control group",
+    ];
+    assert_eq!(names(&groups), paths, "by control group");
+    // The other journal is another's blame.
+    let other = step(state.clone(), Event::Key(Key::Down));
+    assert!(other.blamed() != Some(blame().device) && names(&other).is_empty());
+    // Those that wait for a process are found by its name, too.
+    let typed = [Event::Key(Key::Filter)].into_iter().chain(type_in("dpkg"));
+    let state = typed.fold(state, step);
+    assert_eq!(names(&state), ["etcd", "dpkg"]);
+    let state = step(state, Event::Unblamed("no rights".into()));
+    assert_eq!((state.view, state.blamed()), (View::Processes, None));
+    assert!(state.message.is_some_and(|message| message.bad));
+}
+
+#[test]
+fn parties_to_blame_are_chosen_by_name() {
+    let args = super::Args {
+        by: ByMeans { means: None },
+        interval: Duration::from_secs(1),
+        cgroup: Some("/kube".into()),
+        comm: Some("etcd".into()),
+        once: false,
+        json: false,
+    };
+    let chosen = args.chosen_to_blame(blame());
+    let names =
+        |blame: &Blame| -> Vec<String> { blame.waiters.iter().map(|it| it.name.clone()).collect() };
+    assert_eq!(names(&chosen.processes), ["etcd"]);
+    assert_eq!(names(&chosen.control_groups), ["/kube/etcd"]);
+    assert_eq!(chosen.processes.commits.all, 200);
 }
 
 #[test]

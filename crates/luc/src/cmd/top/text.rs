@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use luc_base::words::three;
 use luc_cli::units::{UNKNOWN, counted, duration, known_time, rounded, table};
+use luc_model::blame::{Asker, Commits, WaitedFor, Waiter};
+use luc_watch::blame::BlameSample;
 use luc_watch::sample::{JournalSample, LucSample, ProcessSample, Snapshot};
 
 /// A rate or a ratio with about three significant digits.
@@ -170,6 +172,79 @@ pub fn process_cells(process: &ProcessSample) -> [String; 7] {
             .map_or_else(|| UNKNOWN.into(), time_per_s),
         process.cgroup.clone().unwrap_or_else(|| UNKNOWN.into()),
     ]
+}
+
+pub const BLAME_HEADS: [&str; 7] = [
+    "process",
+    "commits/s",
+    "caused",
+    "waits/s",
+    "of sync",
+    "most for",
+    "control group",
+];
+
+pub const GROUP_HEADS: [&str; 7] = {
+    let mut heads = BLAME_HEADS;
+    heads[0] = "group";
+    heads
+};
+
+/// A party of a blame that covers so many seconds, in which there were so many commits.
+pub fn blame_cells(waiter: &Waiter, covered_s: f64, commits: u64) -> [String; 7] {
+    let per_s = |value: f64| {
+        if covered_s > 0.0 {
+            value / covered_s
+        } else {
+            0.0
+        }
+    };
+    let percent = |part: f64, whole: f64| match part / whole * 100.0 {
+        _ if whole <= 0.0 => UNKNOWN.into(),
+        // A share above 0 is never shown as 0.
+        percent if percent > 0.0 && percent < 1.0 => "<1%".into(),
+        percent => format!("{percent:.0}%"),
+    };
+    // A sum of nothing is -0.
+    let sum = |of: fn(&WaitedFor) -> f64| waiter.waited_for.iter().map(of).sum::<f64>() + 0.0;
+    let (lost_ns, in_syncs_ns) = (sum(WaitedFor::total_ns), sum(WaitedFor::sync_ns));
+    let most = waiter.waited_for.first().map(|other| {
+        let name = match (other.asker, &other.name) {
+            (Asker::Known, Some(name)) => name.as_str(),
+            (Asker::Nobody, _) => "no sync",
+            _ => "unknown",
+        };
+        let share = percent(other.total_ns(), lost_ns);
+        format!("{name} {share}")
+    });
+    [
+        waiter.name.clone(),
+        rate(per_s(waiter.commits_asked as f64)),
+        percent(waiter.commits_asked as f64, commits as f64),
+        time_per_s(per_s(lost_ns)),
+        percent(in_syncs_ns, waiter.sync_ns),
+        most.unwrap_or_default(),
+        waiter.cgroup.clone().unwrap_or_else(|| UNKNOWN.into()),
+    ]
+}
+
+/// The line above a blame.
+pub fn blame_line(sample: &BlameSample, commits: &Commits) -> String {
+    let covered_s = sample.covered.as_secs_f64();
+    let commits_in_all = counted(commits.all, "commit", "commits");
+    let mut parts = vec![format!(
+        "whose commits they wait for, in {covered_s:.0} s: {commits_in_all}"
+    )];
+    if commits.unasked > 0 {
+        parts.push(format!("{} by no sync", commits.unasked));
+    }
+    if commits.unknown > 0 {
+        parts.push(format!("{} unknown", commits.unknown));
+    }
+    if sample.lost > 0 {
+        parts.push(counted(sample.lost, "event lost", "events lost"));
+    }
+    parts.join(", ")
 }
 
 /// Tells whether LUC is loaded and for how many journals it is on.
