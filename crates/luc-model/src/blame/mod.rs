@@ -3,11 +3,12 @@
 //!
 //! A commit belongs to the process whose sync, or other operation that waits for a commit, asked
 //! for it first; one for which nobody asked, such as the timer's, belongs to nobody. If a sync that
-//! was seen in part may have asked for it, it is unknown to whom it belongs. A sync waits behind the commits that run before its own. Its
-//! own commit writes the data of files first (data=ordered): that time is divided among the
-//! processes that wrote to the file system since the commit before, by their bytes. The kernel
-//! writes some of these bytes earlier, and overwritten ones never in a commit, so this part is an
-//! estimate. A write that sleeps on a buffer waits for the commit that runs then.
+//! was seen in part may have asked for it, it is unknown to whom it belongs. A sync waits behind
+//! the commits that run before its own. Its own commit writes the data of files first
+//! (data=ordered): that time is divided among the processes that wrote to the file system since the
+//! commit before, by their bytes. The kernel writes some of these bytes earlier, and overwritten
+//! ones never in a commit, so this part is an estimate. A write that sleeps on a buffer waits for
+//! the commit that runs then.
 
 #[cfg(test)]
 mod tests;

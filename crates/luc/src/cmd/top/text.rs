@@ -190,7 +190,7 @@ pub const GROUP_HEADS: [&str; 7] = {
     heads
 };
 
-/// A party of a blame that covers so many seconds, in which there were so many commits.
+/// Describes a party of a blame over this time, in which the journal made this many commits.
 pub fn blame_cells(waiter: &Waiter, covered_s: f64, commits: u64) -> [String; 7] {
     let per_s = |value: f64| {
         if covered_s > 0.0 {
