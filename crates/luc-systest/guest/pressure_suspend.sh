@@ -43,25 +43,6 @@ for policy in luc static; do
 	most "freezing of all tasks, $policy" $((stock_us + 80000)) "$longest_us"
 done
 
-# With one of two processors offline, what watches and what switches still works under load.
-watched_by_one() {
-	luc-lab bench create-fsync --threads 6 --seconds 999 --warmup-s 0 /mnt/p > /dev/null &
-	load=$!
-	usleep 100000
-	echo 0 > $cpu/online || bad "offline"
-	check 0 "*/mnt/p (lucdisk0, *steering*" luc status
-	timeout 100 luc doctor --seconds 1 /mnt/p > /tmp/doctor 2>&1
-	yes "the doctor counts the syncs" grep -q "luc-lab  *[0-9,]* syncs (100%)" /tmp/doctor
-	check 0 "*/mnt/p *luc*luc-lab *" luc top --once --interval 1
-	check 0 "*luc_commits_total{device=\"lucdisk0\",mountpoint=\"/mnt/p\"} [1-9]*" luc exporter --once
-	check 0 "*mode observe*" luc set /mnt/p mode observe
-	check 0 "*mode steer*" luc set /mnt/p mode steer
-	echo 1 > $cpu/online || bad "online"
-	check 0 "*/mnt/p (lucdisk0, *steering*" luc status
-	kill -KILL $load
-	wait $load 2> /dev/null
-}
-
 # plug stock|luc: the second processor goes offline and comes back.
 plug() {
 	make
@@ -79,7 +60,6 @@ plug() {
 	yes "promises: $(syncers verify /mnt/p /tmp/acks)" syncers verify /mnt/p /tmp/acks
 	# Off and unloaded by the only processor that is left, which is busy.
 	rm -rf /mnt/p/*
-	[ "$1" = stock ] || watched_by_one
 	syncers load /mnt/p 6 1 > /tmp/load &
 	usleep 100000
 	echo 0 > $cpu/online || bad "offline"

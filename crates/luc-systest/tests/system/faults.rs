@@ -17,6 +17,7 @@ pub fn tests() -> Vec<Trial> {
     tests.extend(tests_on_every("owners", owners));
     tests.extend(tests_on_every("attach", attach));
     tests.extend(tests_on_every("stopped", stopped));
+    tests.extend(tests_on_every("offline", offline));
     tests
 }
 
@@ -73,6 +74,15 @@ fn stopped(kernel: &str) -> Outcome {
         spec.files.push(owner(kernel, "stop_ftrace.ko")?);
         run_jobs(&spec, &jobs)?;
     }
+    Ok(())
+}
+
+/// A processor that is offline.
+fn offline(kernel: &str) -> Outcome {
+    let jobs = [Job::new("offline", &["1ms:8:64M"])?];
+    let mut spec = guest(kernel, &jobs)?;
+    spec.vcpus = 2;
+    run_jobs(&spec, &jobs)?;
     Ok(())
 }
 
