@@ -16,6 +16,7 @@
 	LUC_COUNTER(commits, TOTAL, "journal commits") \
 	LUC_COUNTER(sync_events, TOTAL, "calls that waited for a journal commit (fsync, fdatasync, O_SYNC)") \
 	LUC_COUNTER(urgent_events, TOTAL, "waits for a commit that may not be held: checkpoint, syncfs, no space") \
+	LUC_COUNTER(priority_events, TOTAL, "sync events of priority_cgroup: their commit was not held, or no longer") \
 	LUC_COUNTER(fast_commits, TOTAL, "sync events that a fast commit served") \
 	LUC_COUNTER(commits_held, TOTAL, "commits that were held back for more sync events") \
 	LUC_COUNTER(held_ns, TOTAL, "time that commits were held back") \

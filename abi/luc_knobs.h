@@ -7,9 +7,10 @@
  *
  *   LUC_KNOB(name, kind, min, max, default, help)
  *
- * kind: ENUM (the value is an index into the enumerators below), BOOL, INT. Bounds are
- * inclusive; 1000000 is a second, or more events than there are tasks. The unit is the
- * last word of the name. Sources of the defaults:
+ * kind: ENUM (the value is an index into the enumerators below), BOOL, INT, CGROUP (the
+ * id of a control group of version 2, which is its directory's inode number; 0: none).
+ * Bounds are inclusive; 1000000 is a second, or more events than there are tasks. The
+ * unit is the last word of the name. Sources of the defaults:
  *
  *   kp, ki, kd, idle_timeout	published (5.3.1)
  *   delay_limit_us		chosen: the longest that any task can delay others (SECURITY.md)
@@ -63,7 +64,9 @@ enum luc_mode { LUC_MODES(LUC_MODE_ENUMERATOR) LUC_MODE_NR };
 	LUC_KNOB(copyout_clean_runs, INT, 1, 1000000, 4, \
 		 "copyout published: stops after this many commits in a row without a delayed write") \
 	LUC_KNOB(copyout_buffers_max, INT, 0, 1000000, 2048, \
-		 "largest number of metadata buffers that one commit copies out")
+		 "largest number of metadata buffers that one commit copies out") \
+	LUC_KNOB(priority_cgroup, CGROUP, 0, 4611686018427387904, 0, \
+		 "control group for whose sync events no commit is held: they start it at once; 0: none")
 
 #define LUC_KNOB_FIELD(name, kind, min, max, dflt, help) luc_s64 name;
 /* Every knob is an luc_s64, so the struct is also an array in table order. */

@@ -15,7 +15,9 @@
  * starts a commit early. The trampoline keeps waits that the second hook counted away
  * from the third (entry.c).
  */
+#include <linux/cgroup.h>
 #include <linux/fs.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/timekeeping.h>
 
@@ -32,32 +34,6 @@ static bool luc_completes_batch(struct luc_fs *fs, tid_t tid)
 	return true;
 }
 
-/* Under fs->lock. Returns whether the holder must be woken. */
-static __always_inline bool luc_arrive(struct luc_fs *fs, tid_t tid, s64 now)
-{
-	pid_t task = current->pid;
-
-	if (!luc_returns_arrive(&fs->returns, task, tid))
-		return false;
-	fs->sync_events++;
-	/* Numbers wrap: before the first batch, none is older or newer. */
-	if (!fs->batch_known || tid_gt(tid, fs->batch_tid)) {
-		fs->batch_known = true;
-		fs->batch_tid = tid;
-		fs->batch_events = 0;
-		fs->batch_same_task = fs->last_task == task;
-		fs->first_event_ns = now;
-		fs->after_first_ns = 0;
-	}
-	if (fs->batch_tid != tid)
-		return false;
-	fs->batch_events++;
-	fs->last_event_ns = now;
-	fs->last_task = task;
-	fs->after_first_ns += now - fs->first_event_ns;
-	return luc_completes_batch(fs, tid);
-}
-
 /*
  * Under fs->lock: an urgent waiter for tid. Recorded even while nothing is held: the
  * commit of tid may soon be. Returns whether the holder must be woken.
@@ -71,6 +47,65 @@ static bool luc_urge(struct luc_fs *fs, tid_t tid)
 		return false;
 	fs->poked = true;
 	return true;
+}
+
+/*
+ * Tells whether this task is in that control group of version 2 or in one below it. Each
+ * task is in the root group at least, also where only version 1 is mounted.
+ */
+static bool luc_in_cgroup(u64 id)
+{
+	bool found = false;
+#ifdef CONFIG_CGROUPS
+	struct cgroup *group;
+
+	rcu_read_lock();
+	for (group = task_dfl_cgroup(current); group && !found; group = cgroup_parent(group))
+		found = cgroup_id(group) == id;
+	rcu_read_unlock();
+#endif
+	return found;
+}
+
+/*
+ * Under fs->lock: a new sync event while a control group has priority. No commit is held
+ * while a task of that group waits for it. Returns whether the holder must be woken.
+ */
+static noinline bool luc_priority_arrives(struct luc_fs *fs, tid_t tid)
+{
+	if (!luc_in_cgroup(fs->params.priority_cgroup))
+		return false;
+	luc_count(fs, priority_events, 1);
+	return luc_urge(fs, tid);
+}
+
+/* Under fs->lock. Returns whether the holder must be woken. */
+static __always_inline bool luc_arrive(struct luc_fs *fs, tid_t tid, s64 now)
+{
+	pid_t task = current->pid;
+	bool wake = false;
+
+	if (!luc_returns_arrive(&fs->returns, task, tid))
+		return false;
+	fs->sync_events++;
+	if (unlikely(fs->params.priority_cgroup))
+		wake = luc_priority_arrives(fs, tid);
+	/* Numbers wrap: before the first batch, none is older or newer. */
+	if (!fs->batch_known || tid_gt(tid, fs->batch_tid)) {
+		fs->batch_known = true;
+		fs->batch_tid = tid;
+		fs->batch_events = 0;
+		fs->batch_same_task = fs->last_task == task;
+		fs->first_event_ns = now;
+		fs->after_first_ns = 0;
+	}
+	if (fs->batch_tid != tid)
+		return wake;
+	fs->batch_events++;
+	fs->last_event_ns = now;
+	fs->last_task = task;
+	fs->after_first_ns += now - fs->first_event_ns;
+	return luc_completes_batch(fs, tid) || wake;
 }
 
 /* Under fs->lock: a wait that is no sync event. */

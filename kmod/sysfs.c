@@ -33,7 +33,7 @@ static const char *const luc_texts_batching[] = { LUC_BATCHINGS(LUC_CONTROLLER_T
 static const char *const luc_texts_copyout[] = { LUC_COPYOUTS(LUC_CONTROLLER_TEXT) };
 static const char *const luc_texts_mode[] = { LUC_MODES(LUC_MODE_TEXT) };
 
-enum luc_knob_kind { LUC_KIND_ENUM, LUC_KIND_BOOL, LUC_KIND_INT };
+enum luc_knob_kind { LUC_KIND_ENUM, LUC_KIND_BOOL, LUC_KIND_INT, LUC_KIND_CGROUP };
 
 struct luc_knob {
 	const char *name;
@@ -45,6 +45,7 @@ struct luc_knob {
 #define LUC_TEXTS_ENUM(name) luc_texts_##name
 #define LUC_TEXTS_BOOL(name) NULL
 #define LUC_TEXTS_INT(name) NULL
+#define LUC_TEXTS_CGROUP(name) NULL
 #define LUC_KNOB_ROW(name, kind, min, max, dflt, help) \
 	{ #name, LUC_KIND_##kind, min, max, LUC_TEXTS_##kind(name) },
 static const struct luc_knob luc_knob[] = { LUC_KNOBS(LUC_KNOB_ROW) };

@@ -133,7 +133,7 @@ fn words(argument: &str) -> Option<Vec<PossibleValue>> {
 
 fn words_of(knob: &Knob) -> Vec<&'static str> {
     match knob.kind {
-        KnobKind::Int => Vec::new(),
+        KnobKind::Int | KnobKind::Cgroup => Vec::new(),
         KnobKind::Bool => vec!["0", "1"],
         KnobKind::Enum(_) => knob.words(),
     }

@@ -65,11 +65,11 @@ pub fn grouped(command: clap::Command, groups: &[(&str, &[&str])]) -> clap::Comm
 }
 
 /// The values that a knob takes: `stock|static|pid`, or `0 to 1000`.
-pub fn range(min: i64, max: i64, words: &[&str]) -> String {
-    if words.is_empty() {
-        format!("{min} to {max}")
-    } else {
-        words.join("|")
+pub fn range(knob: &Knob) -> String {
+    match knob.kind {
+        KnobKind::Enum(_) => knob.words().join("|"),
+        KnobKind::Bool | KnobKind::Int => format!("{} to {}", knob.min, knob.max),
+        KnobKind::Cgroup => "a path or an id".into(),
     }
 }
 
@@ -101,7 +101,7 @@ pub fn knob_table() -> String {
         .iter()
         .map(|policy| (policy.text, policy.help.to_owned()));
     let rows = knobs().iter().map(|knob| {
-        let range = range(knob.min, knob.max, &knob.words());
+        let range = range(knob);
         let default = knob.format(knob.default);
         (
             knob.name,

@@ -131,7 +131,7 @@ fn knob_list() -> Roff {
     for knob in knobs() {
         let allowed = format!(
             " ({}; default {})",
-            help::range(knob.min, knob.max, &knob.words()),
+            help::range(knob),
             knob.format(knob.default)
         );
         item(&mut roff, knob.name, &allowed, knob.help);

@@ -45,6 +45,7 @@ enumeration! { "`enum luc_copies`: what a commit writes as copies." Copies
 #define KIND_ENUM(knob) KnobKind::Enum(words_##knob)
 #define KIND_BOOL(knob) KnobKind::Bool
 #define KIND_INT(knob) KnobKind::Int
+#define KIND_CGROUP(knob) KnobKind::Cgroup
 #define KNOB(knob, k, lo, hi, dflt, doc) \
 	Knob { name: #knob, kind: KIND_##k(knob), min: lo, max: hi, default: dflt, help: doc },
 #define COUNTER(counter, k, doc) Counter { name: #counter, kind: CounterKind::@k, help: doc },

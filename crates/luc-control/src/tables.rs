@@ -26,6 +26,8 @@ pub enum KnobKind {
     Bool,
     /// A decimal number.
     Int,
+    /// The id of a control group, 0 for none; `luc-host` knows the path that has it.
+    Cgroup,
 }
 
 /// One row of the knob table.
@@ -109,7 +111,7 @@ impl Knob {
                     let allowed = join(words.iter().map(|word| word.text));
                     KnobError::NoSuchWord(self.name, text.to_owned(), allowed)
                 }),
-            KnobKind::Bool | KnobKind::Int => self.parse_number(text),
+            KnobKind::Bool | KnobKind::Int | KnobKind::Cgroup => self.parse_number(text),
         }
     }
 
@@ -130,7 +132,7 @@ impl Knob {
     pub fn words(&self) -> Vec<&'static str> {
         match self.kind {
             KnobKind::Enum(words) => words.iter().map(|word| word.text).collect(),
-            KnobKind::Bool | KnobKind::Int => Vec::new(),
+            KnobKind::Bool | KnobKind::Int | KnobKind::Cgroup => Vec::new(),
         }
     }
 

@@ -39,7 +39,7 @@ pub mod speeds;
 mod units;
 
 use clap::Parser as _;
-use luc_control::{Params, policy};
+use luc_control::{KnobKind, Params, policy};
 use thiserror::Error;
 
 pub use node::{Node, RUNS_MAX, Setup};
@@ -92,6 +92,11 @@ pub fn knobs(options: &[String]) -> Result<Option<Params>, SimError> {
             .split_once('=')
             .ok_or_else(|| SimError::Arguments(format!("--set {setting}: give KNOB=VALUE")))?;
         let knob = luc_control::knob(name).map_err(bad)?;
+        if knob.kind == KnobKind::Cgroup {
+            return Err(SimError::Arguments(format!(
+                "--set {name}: the simulator has no control groups"
+            )));
+        }
         params.set(knob.name, knob.parse(text).map_err(bad)?);
     }
     Ok((!options.observe).then_some(params))

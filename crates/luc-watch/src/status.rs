@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use luc_control::{Knob, KnobKind, POLICY, knobs};
+use luc_host::cgroup::format_knob;
 use luc_host::health::Health;
 use luc_host::journal::Journal;
 use luc_host::sysfs::{self, Attached};
@@ -70,7 +71,7 @@ impl AttachedStatus {
         let mut shown = BTreeMap::new();
         for knob in knobs() {
             let value = sysfs::knob_value(system, attached, knob)?;
-            shown.insert(knob.name, knob_json(knob, value));
+            shown.insert(knob.name, knob_json(system, knob, value));
         }
         shown.insert(POLICY, sysfs::policy(system, attached).into());
         let counters = sysfs::counter_values(system, attached);
@@ -101,11 +102,12 @@ impl AttachedStatus {
     }
 }
 
-/// A knob's value in JSON: a word, a boolean or a number.
-pub fn knob_json(knob: &Knob, value: i64) -> Value {
+/// A knob's value in JSON: a word, a boolean, a number or the path of a control group.
+pub fn knob_json(system: &dyn System, knob: &Knob, value: i64) -> Value {
     match knob.kind {
         KnobKind::Enum(_) => knob.format(value).into(),
         KnobKind::Bool => (value != 0).into(),
         KnobKind::Int => value.into(),
+        KnobKind::Cgroup => format_knob(system, knob, value).into(),
     }
 }

@@ -337,6 +337,46 @@ fn what_lies_with_the_mount_is_told() {
     assert_snapshot!(said);
 }
 
+/// A control group is named by its path and given to the module by its id.
+#[test]
+fn a_group_with_priority_is_named_by_its_path() {
+    use std::os::unix::fs::MetadataExt as _;
+    let machine = working();
+    let set = |group: &str| machine.run(&["set", "/srv/data", "priority_cgroup", group]);
+    let unseen = set("app.slice");
+    machine.put("/sys/fs/cgroup/app.slice/cgroup.procs", "");
+    let mounts = std::fs::read_to_string(machine.at("/proc/self/mountinfo")).expect("mounts");
+    let cgroup2 = "99 1 0:40 / /sys/fs/cgroup rw - cgroup2 none rw\n";
+    machine.put("/proc/self/mountinfo", mounts + cgroup2);
+    let knob = || {
+        let knob = machine.at("/sys/fs/luc/vdb/knobs/priority_cgroup");
+        std::fs::read_to_string(knob)
+            .expect("a knob")
+            .trim()
+            .to_owned()
+    };
+    let refused = ["web.slice", "/srv/data", "/", "-3"].map(set).concat();
+    assert_eq!(knob(), "0");
+    let dir = machine.at("/sys/fs/cgroup/app.slice");
+    let id = std::fs::metadata(&dir).expect("a group").ino().to_string();
+    let done = set("app.slice");
+    assert_eq!(knob(), id);
+    machine.count("vdb", &[("priority_events", 31)]);
+    let status = |flags: &[&str]| machine.run(&[&["status", "/srv/data"], flags].concat());
+    let there = status(&[]);
+    assert!(
+        there.contains("priority   /app.slice: 31 sync events\n"),
+        "{there}"
+    );
+    let report: serde_json::Value = serde_json::from_str(&status(&["--json"])).expect("JSON");
+    let shown = &report["file_systems"][0]["knobs"]["priority_cgroup"];
+    assert_eq!(shown, "/app.slice");
+    std::fs::remove_dir_all(dir).expect("removed");
+    let none = set("0").replace(&id, "ID");
+    assert_eq!(knob(), "0");
+    assert_snapshot!(format!("{unseen}{refused}{done}{none}"));
+}
+
 #[test]
 fn status_of_nothing() {
     let machine = Pretended::new();

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::ValueHint;
-use luc_control::{Knob, KnobError, POLICY, knob, policy};
+use luc_control::{Knob, POLICY, knob, policy};
+use luc_host::cgroup::{GroupError, format_knob, parse_knob};
 use luc_host::journal::Journal;
 use luc_host::sysfs::{self, Attached};
-use luc_host::{HostError, kernel, module, stack, steerable};
+use luc_host::{HostError, System, kernel, module, stack, steerable};
 
 use super::status;
 use luc_cli::help;
@@ -47,7 +48,7 @@ pub struct Args {
 
 impl Args {
     /// The knobs asked for, checked before anything is changed.
-    fn knobs(&self) -> Result<Vec<(&'static Knob, i64)>, Failure> {
+    fn knobs(&self, system: &dyn System) -> Result<Vec<(&'static Knob, i64)>, Failure> {
         let mut asked: Vec<(&str, &str)> = Vec::new();
         if let Some(policy) = &self.policy {
             asked.push((POLICY, policy));
@@ -63,7 +64,7 @@ impl Args {
         }
         let mut knobs: Vec<(&Knob, i64)> = Vec::new();
         for (name, value) in asked {
-            let settings = parse(name, value).map_err(|error| HostError::KnobRefused {
+            let settings = parse(system, name, value).map_err(|error| HostError::KnobRefused {
                 why: error.to_string(),
                 kept: "nothing was switched on",
             })?;
@@ -95,7 +96,8 @@ impl Args {
             writeln!(context.out, "would load {}", file.display())?;
         }
         let knobs = settings.iter();
-        let knobs = knobs.map(|(knob, value)| format!("{}={}", knob.name, knob.format(*value)));
+        let knobs = knobs
+            .map(|(knob, value)| format!("{}={}", knob.name, format_knob(system, knob, *value)));
         let mut with = knobs.collect::<Vec<_>>().join(" ");
         if with.is_empty() {
             with = "default knobs".into();
@@ -120,18 +122,22 @@ fn named(journal: &Journal) -> String {
 }
 
 /// Parses a knob and its value, or returns the knobs that a policy stands for.
-fn parse(name: &str, value: &str) -> Result<Vec<(&'static Knob, i64)>, KnobError> {
+fn parse(
+    system: &dyn System,
+    name: &str,
+    value: &str,
+) -> Result<Vec<(&'static Knob, i64)>, GroupError> {
     if name == POLICY {
         return Ok(policy(value)?.settings.clone());
     }
     let knob = knob(name)?;
-    Ok(vec![(knob, knob.parse(value)?)])
+    Ok(vec![(knob, parse_knob(system, knob, value)?)])
 }
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let settings = self.knobs()?;
         let system = context.system;
+        let settings = self.knobs(system)?;
         let shown = self.path.display().to_string();
         let journal = steerable::at(system, &self.path)?;
         if !kernel::capable(system, kernel::Capability::SysAdmin) {

@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 
 use luc_control::{Knob, POLICY, Params, Policy, knob, knobs, policy, policy_text, policy_words};
+use luc_host::cgroup::{format_knob, parse_knob};
 use luc_host::sysfs::{self, Attached};
 use luc_host::{HostError, System};
 use serde_json::{Value, json};
 
 use luc_cli::{Context, Failure, Verb, help, units};
 use luc_watch::status::knob_json;
+
+const KEPT: &str = "the old value is kept";
 
 /// Show or change the knobs of a file system
 ///
@@ -18,7 +21,8 @@ use luc_watch::status::knob_json;
 #[command(after_help = "Examples:\n\
     \x20 luc set /srv/data\n\
     \x20 luc set /srv/data policy batching\n\
-    \x20 luc set /srv/data mode observe")]
+    \x20 luc set /srv/data mode observe\n\
+    \x20 luc set /srv/data priority_cgroup system.slice/mariadb.service")]
 #[command(after_long_help = help::knob_table())]
 pub struct Args {
     /// A path on the file system, or its block device, as in /dev/vdb, vdb or 254:16
@@ -34,11 +38,11 @@ pub struct Args {
     json: bool,
 }
 
-fn as_json(knob: &Knob, value: i64) -> Value {
+fn as_json(system: &dyn System, knob: &Knob, value: i64) -> Value {
     json!({
         "knob": knob.name,
-        "value": knob_json(knob, value),
-        "default": knob_json(knob, knob.default),
+        "value": knob_json(system, knob, value),
+        "default": knob_json(system, knob, knob.default),
         "min": knob.min,
         "max": knob.max,
         "words": knob.words(),
@@ -61,13 +65,10 @@ fn default_policy() -> &'static str {
     policy_text(|knob| defaults.get(knob.name))
 }
 
-fn refused(error: &luc_control::KnobError) -> HostError {
+fn refused(error: &impl ToString, kept: &'static str) -> HostError {
     HostError::KnobRefused {
         why: error.to_string(),
-        kept: match error {
-            luc_control::KnobError::Unknown { .. } => "nothing was changed",
-            _ => "the old value is kept",
-        },
+        kept,
     }
 }
 
@@ -81,16 +82,17 @@ impl Verb for Args {
         let by_policy = self.knob.as_deref() == Some(POLICY);
         let chosen = self.knob.as_deref().filter(|_| !by_policy);
         let chosen = chosen.map(knob).transpose();
-        let chosen = chosen.map_err(|error| refused(&error))?;
+        let chosen = chosen.map_err(|error| refused(&error, "nothing was changed"))?;
         let attached = super::attached_at(system, &self.path, &all)?;
         if let Some(text) = &self.value {
             let path = self.path.display().to_string();
             let (said, row) = if let Some(knob) = chosen {
-                let value = knob.parse(text).map_err(|error| refused(&error))?;
+                let value = parse_knob(system, knob, text);
+                let value = value.map_err(|error| refused(&error, KEPT))?;
                 let said = apply(system, &path, &attached, knob, value)?;
-                (said, as_json(knob, value))
+                (said, as_json(system, knob, value))
             } else {
-                let policy = policy(text).map_err(|error| refused(&error))?;
+                let policy = policy(text).map_err(|error| refused(&error, KEPT))?;
                 let said = apply_policy(system, &path, &attached, policy)?;
                 (said, policy_json(sysfs::policy(system, &attached)))
             };
@@ -111,7 +113,9 @@ impl Verb for Args {
         let policy = chosen.is_none().then(|| sysfs::policy(system, &attached));
         if self.json {
             let first = policy.map(policy_json).into_iter();
-            let rows = values.iter().map(|(knob, value)| as_json(knob, *value));
+            let rows = values
+                .iter()
+                .map(|(knob, value)| as_json(system, knob, *value));
             return context.print_json(&first.chain(rows).collect::<Vec<_>>());
         }
         let first = policy.map(|name| {
@@ -126,9 +130,9 @@ impl Verb for Args {
         let rows = values.iter().map(|(knob, value)| {
             [
                 knob.name.to_owned(),
-                knob.format(*value),
+                format_knob(system, knob, *value),
                 knob.format(knob.default),
-                help::range(knob.min, knob.max, &knob.words()),
+                help::range(knob),
                 knob.help.to_owned(),
             ]
         });
@@ -167,7 +171,7 @@ pub(super) fn apply(
     Ok(format!(
         "{path}: {} {} (was {})",
         knob.name,
-        knob.format(value),
-        knob.format(before)
+        format_knob(system, knob, value),
+        format_knob(system, knob, before)
     ))
 }

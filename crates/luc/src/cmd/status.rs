@@ -237,6 +237,7 @@ fn lines(status: &AttachedStatus) -> Vec<(&'static str, String)> {
         ("held", held(status)),
     ]);
     lines.extend(reasons(status).map(|line| ("started", line)));
+    lines.extend(priority(status).map(|line| ("priority", line)));
     let fast = status.count("fast_commits");
     if fast != Some(0) {
         let served = many(fast, "sync event", "sync events");
@@ -323,6 +324,13 @@ fn forgone(status: &AttachedStatus, counter: &str, done: &str) -> String {
             part(commits, status.count("commits"))
         ),
     }
+}
+
+/// Names the control group that no commit is held for; none is the usual case.
+fn priority(status: &AttachedStatus) -> Option<String> {
+    let group = status.word("priority_cgroup");
+    let events = status.count("priority_events");
+    (group != "0").then(|| format!("{group}: {}", many(events, "sync event", "sync events")))
 }
 
 /// Lists why commits started when they did, the most frequent reason first.
