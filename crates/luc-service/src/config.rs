@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use luc_control::{Knob, POLICY, knob, policy};
+use luc_control::{Knob, KnobKind, POLICY, knob, policy};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -61,7 +61,8 @@ pub const KEYS: [Key; 6] = [
     Key {
         name: "set",
         takes: "a table of knobs of luc-set(1)",
-        help: "knobs whose values differ from those of the policy",
+        help: "knobs whose values differ from those of the policy; the control group of \
+               priority_cgroup may appear later",
     },
 ];
 
@@ -96,6 +97,9 @@ pub struct Entry {
     pub names: Names,
     /// Knobs in the order in which they are set; `mode` is one of them.
     pub settings: Vec<(&'static Knob, i64)>,
+    /// Knobs that take a control group, by its path: a group may be made later or anew, and its id
+    /// is another one after each boot.
+    pub groups: Vec<(&'static Knob, String)>,
     /// Whether it is guarded.
     pub guard: bool,
     /// `FILE:LINE`.
@@ -192,6 +196,7 @@ impl Place<'_> {
         let raw = raw.into_inner();
         let names = self.names(begin, raw.path, raw.uuid)?;
         let mut settings: Vec<(&'static Knob, i64)> = Vec::new();
+        let mut groups = Vec::new();
         let mut keep = |more: Vec<(&'static Knob, i64)>| {
             for (knob, value) in more {
                 settings.retain(|(earlier, _)| earlier.name != knob.name);
@@ -225,11 +230,18 @@ impl Place<'_> {
                 toml::Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
+            if let Ok(knob) = knob(name.get_ref())
+                && knob.kind == KnobKind::Cgroup
+            {
+                groups.push((knob, self.group(knob, &text, start)?));
+                continue;
+            }
             keep(vec![self.knob(name.get_ref(), &text, start)?]);
         }
         Ok(Entry {
             names,
             settings,
+            groups,
             guard: raw.guard.unwrap_or(true),
             at: self.at(begin),
         })
@@ -271,6 +283,19 @@ impl Place<'_> {
             }
             (None, None) => Err(self.error(begin, "no file system is named; give path or uuid")),
         }
+    }
+
+    /// Checks the form of a control group's path.
+    fn group(&self, knob: &Knob, text: &str, start: usize) -> Result<String, ConfigError> {
+        if text.trim_matches('/').is_empty() || knob.parse(text).is_ok() {
+            let why = format!(
+                "{} takes the path of a control group here, as in \"app.slice\"; ids differ after \
+                 a boot",
+                knob.name
+            );
+            return Err(self.error(start, why));
+        }
+        Ok(text.to_owned())
     }
 
     fn knob(
@@ -334,7 +359,7 @@ mod tests {
     fn every_key_is_read() {
         let config = one("[[file_system]]\npath = \"/srv//mail/\"\n\n\
              [[file_system]]\nuuid = \"0F3C-9c1e\"\npolicy = \"batching\"\nmode = \"observe\"\n\
-             guard = false\nset = { delay_limit_us = 5000, copyout = \"contended\" }\n")
+             guard = false\nset = { delay_limit_us = 5000, copyout = \"contended\", priority_cgroup = \"a.slice\" }\n")
         .unwrap();
         let [plain, all] = &config.entries[..] else {
             panic!("{config:?}");
@@ -345,6 +370,12 @@ mod tests {
         assert_eq!(value(all, "delay_limit_us"), Some(5000));
         assert_eq!(value(all, "mode"), Some(0));
         assert_eq!((plain.guard, all.guard), (true, false));
+        let groups: Vec<_> = all
+            .groups
+            .iter()
+            .map(|(knob, path)| (knob.name, &path[..]))
+            .collect();
+        assert_eq!(groups, [("priority_cgroup", "a.slice")]);
         // The knob overrides the policy, and is listed once.
         assert_eq!(
             value(all, "copyout"),
@@ -396,6 +427,11 @@ mod tests {
                 "[[file_system]]\npath = \"/a\"\nset = { delay_limit_us = -4 }\n",
                 3,
                 "delay_limit_us",
+            ),
+            (
+                "[[file_system]]\npath = \"/a\"\nset = { priority_cgroup = 27 }\n",
+                3,
+                "path of a control group",
             ),
             (
                 "[[file_system]]\npath = \"/a\"\nset = { mode = \"steer\" }\n",

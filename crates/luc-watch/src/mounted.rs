@@ -1,5 +1,6 @@
 //! The mounted file systems as `luc service` sees them.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
@@ -9,7 +10,7 @@ use luc_control::{Dev, knobs};
 use luc_host::health::HealthCheck;
 use luc_host::journal::{self, Journal};
 use luc_host::mounts::{self, Mount};
-use luc_host::{System, sysfs};
+use luc_host::{System, cgroup, sysfs};
 use luc_service::keep::is_named;
 use luc_service::{Attached, Config, Mounted, Names, Seen};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -46,6 +47,7 @@ impl Mounts {
         Ok(Seen {
             mounted,
             attached: attached(system)?,
+            groups: groups(system, config),
         })
     }
 
@@ -92,6 +94,16 @@ impl Mounts {
         let journals = self.journals.iter().zip(&self.threads);
         Ok(journals.map(mounted).collect())
     }
+}
+
+/// The ids of the control groups that the configuration names and that exist.
+fn groups(system: &dyn System, config: &Config) -> BTreeMap<String, i64> {
+    let named = config.entries.iter().flat_map(|entry| &entry.groups);
+    let there = named.filter_map(|(_, path)| {
+        let id = cgroup::id_of(system, path).ok()?;
+        Some((path.clone(), id))
+    });
+    there.collect()
 }
 
 fn attached(system: &dyn System) -> io::Result<Vec<Attached>> {

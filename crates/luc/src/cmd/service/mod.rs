@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::ValueHint;
-use luc_control::Dev;
+use luc_control::{Dev, Knob};
 use luc_host::{HostError, System, module, mounts, steerable, sysfs};
 use luc_service::{Action, Config, Memory, Names, Seen, Source, config, keep};
 
@@ -120,10 +120,13 @@ fn tell(config: &Config, context: &mut Context) -> Result<(), Failure> {
         writeln!(context.out, "no file system is named: LUC stays off")?;
     }
     for entry in &config.entries {
+        let groups = entry.groups.iter();
+        let groups = groups.map(|(knob, path)| format!("{}={path}", knob.name));
         let knobs: Vec<String> = entry
             .settings
             .iter()
             .map(|(knob, value)| format!("{}={}", knob.name, knob.format(*value)))
+            .chain(groups)
             .collect();
         let knobs = if knobs.is_empty() {
             "default knobs".to_owned()
@@ -258,6 +261,19 @@ impl Service<'_> {
                         }
                     }
                 }
+                Action::Set {
+                    device,
+                    name,
+                    knob,
+                    value,
+                    group,
+                } => match set(context.system, &name, device, knob, value) {
+                    Ok(()) => format!("{name}: {} is {group}", knob.name),
+                    Err(error) => {
+                        self.memory.failed(device);
+                        error.to_string()
+                    }
+                },
                 Action::Off { device, name } => {
                     match sysfs::detach(context.system, &name, device) {
                         Ok(()) | Err(HostError::NotOn { .. }) => {
@@ -278,6 +294,19 @@ impl Service<'_> {
         let all = self.config.entries.len();
         format!("LUC is on for {on} of {all} file systems that luc.toml names")
     }
+}
+
+fn set(
+    system: &dyn System,
+    name: &str,
+    device: Dev,
+    knob: &Knob,
+    value: i64,
+) -> Result<(), HostError> {
+    let mut all = sysfs::attached(system)?.into_iter();
+    let attached = all.find(|one| one.device == device);
+    let attached = attached.ok_or_else(|| HostError::NotOn { path: name.into() })?;
+    sysfs::set_knob(system, name, &attached, knob, value)
 }
 
 fn say(context: &mut Context, lines: &[String]) -> Result<(), Failure> {
