@@ -16,7 +16,7 @@
  *   - a checkpoint runs: the tasks that a hold would wait for queue behind it,
  *   - the journal takes fast commits: tasks make their own during a hold, and ext4
  *     replays many of them less reliably than few,
- *   - a task waits that is not inside a sync call (see sync.c),
+ *   - a task waits that is not inside a sync call, or that has priority (see sync.c),
  *   - the mount option max_batch_time is 0: an administrator wants no batching,
  *   - the system suspends: the freezer waits for the tasks that a hold delays,
  *   - LUC is being detached.

@@ -62,7 +62,8 @@ static const void *const luc_seal[] __used = {
 static_assert(!IS_ENABLED(CONFIG_SMP) ||
 	      (LUC_LINE(node) == LUC_LINE(dev) && LUC_LINE(dev) == LUC_LINE(gone) &&
 	       LUC_LINE(dev) < LUC_LINE(lock) &&
-	       offsetof(struct luc_fs, counters) % SMP_CACHE_BYTES == 0));
+	       offsetof(struct luc_fs, counters) % SMP_CACHE_BYTES == 0 &&
+	       offsetof(struct luc_fs, returns.slot) % sizeof(struct luc_returns_slot) == 0));
 
 static bool untested_kernel;
 module_param(untested_kernel, bool, 0444);

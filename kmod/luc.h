@@ -59,7 +59,9 @@ struct luc_fs {
 
 	/*
 	 * Guards the next block, which is written at each sync call. Only taken in
-	 * task context, never nested.
+	 * task context, never nested. No slot of returns is on two cache lines.
+	 * priority_cgroup is the last of params: each event reads it, and writes
+	 * the first line of returns.
 	 */
 	spinlock_t lock ____cacheline_aligned_in_smp;
 	bool params_new;		/* params changed since params_now was taken */
@@ -79,7 +81,7 @@ struct luc_fs {
 	bool urgent;			/* ... if there is one */
 	bool poked;			/* the holder has a reason to recheck */
 	struct luc_params params;
-	struct luc_returns returns;
+	struct luc_returns returns __aligned(sizeof(struct luc_returns_slot));
 
 	wait_queue_head_t wait;		/* where the holder sleeps */
 	wait_queue_head_t writers;	/* and where writers wait for a buffer's journal write */

@@ -9,7 +9,8 @@
  * A wait of a task that came through one of the first two is a sync event and may be
  * batched; nfsd and others that write an inode durably come through the second alone. Any
  * other wait (checkpoint, syncfs, freeze, no space left, memory reclaim) is urgent: its
- * commit must not be held. The estimator of returning tasks knows which tasks are inside
+ * commit must not be held. A sync event of the control group with priority is both: it
+ * counts as an event, and its commit must not be held. The estimator of returning tasks knows which tasks are inside
  * a sync call, and which have arrived for which transaction. Two tasks may share one of
  * its slots: the wait of the task that lost its slot then counts as urgent, which only
  * starts a commit early. The trampoline keeps waits that the second hook counted away
@@ -69,27 +70,28 @@ static bool luc_in_cgroup(u64 id)
 
 /*
  * Under fs->lock: a new sync event while a control group has priority. No commit is held
- * while a task of that group waits for it. Returns whether the holder must be woken.
+ * while a task of that group waits for it. Wakes the holder itself: other events must
+ * not pay for a second reason to do so.
  */
-static noinline bool luc_priority_arrives(struct luc_fs *fs, tid_t tid)
+static noinline void luc_priority_arrives(struct luc_fs *fs, tid_t tid)
 {
 	if (!luc_in_cgroup(fs->params.priority_cgroup))
-		return false;
+		return;
 	luc_count(fs, priority_events, 1);
-	return luc_urge(fs, tid);
+	if (luc_urge(fs, tid))
+		wake_up(&fs->wait);
 }
 
 /* Under fs->lock. Returns whether the holder must be woken. */
 static __always_inline bool luc_arrive(struct luc_fs *fs, tid_t tid, s64 now)
 {
 	pid_t task = current->pid;
-	bool wake = false;
 
 	if (!luc_returns_arrive(&fs->returns, task, tid))
 		return false;
 	fs->sync_events++;
 	if (unlikely(fs->params.priority_cgroup))
-		wake = luc_priority_arrives(fs, tid);
+		luc_priority_arrives(fs, tid);
 	/* Numbers wrap: before the first batch, none is older or newer. */
 	if (!fs->batch_known || tid_gt(tid, fs->batch_tid)) {
 		fs->batch_known = true;
@@ -100,12 +102,12 @@ static __always_inline bool luc_arrive(struct luc_fs *fs, tid_t tid, s64 now)
 		fs->after_first_ns = 0;
 	}
 	if (fs->batch_tid != tid)
-		return wake;
+		return false;
 	fs->batch_events++;
 	fs->last_event_ns = now;
 	fs->last_task = task;
 	fs->after_first_ns += now - fs->first_event_ns;
-	return luc_completes_batch(fs, tid) || wake;
+	return luc_completes_batch(fs, tid);
 }
 
 /* Under fs->lock: a wait that is no sync event. */

@@ -67,6 +67,7 @@ fn what_it_does_not_have_is_refused_in_a_line() {
         &[&["run", "--disk", "-4ms:1"], &burst[..]].concat(),
         &[&["run", "--set", "delay_limit_us=1000001"], &burst[..]].concat(),
         &[&["run", "--set", "no_knob=1"], &burst[..]].concat(),
+        &[&["run", "--set", "priority_cgroup=7"], &burst[..]].concat(),
         &[&["run", "--mips", "0"], &burst[..]].concat(),
         &[&["run", "--mips", "-1000"], &burst[..]].concat(),
         &[&["run", "--mips", "NaN"], &burst[..]].concat(),

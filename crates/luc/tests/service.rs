@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::thread::{sleep, spawn};
 use std::time::Duration;
@@ -227,6 +228,29 @@ fn mounts_come_and_go_under_it() {
         }
     });
     assert!(!said.contains("panic"), "{said}");
+}
+
+/// A control group may be made after LUC is on: its knob follows.
+#[test]
+fn a_group_that_appears_later_gets_its_priority() {
+    let set = "set = { priority_cgroup = \"db.slice\" }\n";
+    let machine = machine(&format!("{MAIL}{set}"));
+    let mounts = fs::read_to_string(machine.at("/proc/self/mountinfo")).expect("mounts");
+    let cgroup2 = "99 1 0:40 / /sys/fs/cgroup rw - cgroup2 none rw\n";
+    machine.put("/proc/self/mountinfo", mounts + cgroup2);
+    machine.put("/sys/fs/cgroup/cgroup.procs", "");
+    let said = serve(&machine, |root| {
+        let group = root.join("sys/fs/cgroup/db.slice");
+        fs::create_dir(&group).expect("a group");
+        let id = format!("{}\n", fs::metadata(group).expect("there").ino());
+        let knob = root.join("sys/fs/luc/dm-0/knobs/priority_cgroup");
+        let is_set = || fs::read_to_string(&knob).is_ok_and(|now| now.trim() == id.trim());
+        until("the next look", is_set);
+    });
+    assert_holds(&said, "priority_cgroup: no control group db.slice yet");
+    assert_holds(&said, "/srv/mail: priority_cgroup is db.slice\n");
+    let checked = machine.run(&["service", "--check"]);
+    assert_begins(&checked, "/srv/mail: priority_cgroup=db.slice, no guard");
 }
 
 #[test]
