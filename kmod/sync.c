@@ -10,11 +10,12 @@
  * batched; nfsd and others that write an inode durably come through the second alone. Any
  * other wait (checkpoint, syncfs, freeze, no space left, memory reclaim) is urgent: its
  * commit must not be held. A sync event of the control group with priority is both: it
- * counts as an event, and its commit must not be held. The estimator of returning tasks knows which tasks are inside
- * a sync call, and which have arrived for which transaction. Two tasks may share one of
- * its slots: the wait of the task that lost its slot then counts as urgent, which only
- * starts a commit early. The trampoline keeps waits that the second hook counted away
- * from the third (entry.c).
+ * counts as an event, and its commit must not be held.
+ *
+ * The estimator of returning tasks knows which tasks are inside a sync call, and which
+ * have arrived for which transaction. Two tasks may share one of its slots: the wait of
+ * the task that lost its slot then counts as urgent, which only starts a commit early.
+ * The trampoline keeps waits that the second hook counted away from the third (entry.c).
  */
 #include <linux/cgroup.h>
 #include <linux/fs.h>

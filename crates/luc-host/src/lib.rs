@@ -5,8 +5,8 @@
 //! [`steerable`] those that LUC can steer, [`kernel`] the running kernel, [`sysfs`] and [`module`]
 //! LUC's kernel module, [`process`] the names of processes, [`tracefs`] the kernel's
 //! tracing, [`rotation`] whether a disk rotates, [`cpufreq`] the processors' clock. [`settings`]
-//! puts back what is changed for a while, [`cgroup`] knows the control groups of knobs. [`preconditions`] and [`watching`] tell what the machine
-//! lacks.
+//! puts back what is changed for a while, [`cgroup`] knows the control groups of knobs.
+//! [`preconditions`] and [`watching`] tell what the machine lacks.
 //!
 //! A failure that names its remedy is a [`HostError`]. Nothing here knows exit codes or command
 //! line arguments.

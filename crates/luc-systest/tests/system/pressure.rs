@@ -77,8 +77,8 @@ fn system(kernel: &str) -> Outcome {
     Ok(())
 }
 
-/// The ends of a hold, tasks that no commit is held for, a task that must not steer holds, a wait that no disk ends, and LUC's lines
-/// in the kernel log.
+/// The ends of a hold, tasks that no commit is held for, a task that must not steer holds, a wait
+/// that no disk ends, and LUC's lines in the kernel log.
 fn holding(kernel: &str) -> Outcome {
     let jobs = [
         Job::new("holding", &["1ms:8:64M"])?,
