@@ -247,7 +247,6 @@ fn a_group_that_appears_later_gets_its_priority() {
         let is_set = || fs::read_to_string(&knob).is_ok_and(|now| now.trim() == id.trim());
         until("the next look", is_set);
     });
-    assert_holds(&said, "priority_cgroup: no control group db.slice yet");
     assert_holds(&said, "/srv/mail: priority_cgroup is db.slice\n");
     let checked = machine.run(&["service", "--check"]);
     assert_begins(&checked, "/srv/mail: priority_cgroup=db.slice, no guard");
