@@ -82,8 +82,8 @@ fn system(kernel: &str) -> Outcome {
 fn holding(kernel: &str) -> Outcome {
     let jobs = [
         Job::new("holding", &["1ms:8:64M"])?,
-        Job::new("priority", &["4ms:1:64M"])?,
         Job::new("spinner", &["4ms:1:64M"])?,
+        Job::new("priority", &["4ms:1:64M"])?,
         Job::new("hung", &[])?.allow(TASK_HANGS),
     ];
     let mut spec = guest_for(kernel, &jobs)?;
