@@ -386,7 +386,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::of;
+    use super::value;
     use crate::arms::builtin;
     use crate::cell::{Cell, NamedArm};
     use crate::places::sim::Sim;
@@ -407,7 +407,7 @@ mod tests {
             seed: 1,
         };
         let mut arm = Sim.simulate(&cell).unwrap().remove(0);
-        let ops = of("report:/writes", &arm, &cell).unwrap();
+        let ops = value("report:/writes", &arm, &cell).unwrap();
         let reading = json!({
             "boundary": { "of": "packages_and_dram", "packages": 2 },
             "joules": 8.0, "elapsed_ns": 500_000_000, "watts": 16.0, "idle_watts": null,
@@ -418,10 +418,13 @@ mod tests {
             (Some(reading), Some(8.0)),
         ] {
             arm.report.energy = energy.map(|energy| serde_json::from_value(energy).unwrap());
-            assert_eq!(of("joules", &arm, &cell), joules);
-            assert_eq!(of("watts", &arm, &cell), joules.map(|joules| joules / 0.5));
+            assert_eq!(value("joules", &arm, &cell), joules);
+            assert_eq!(
+                value("watts", &arm, &cell),
+                joules.map(|joules| joules / 0.5)
+            );
             let per_joule = joules.map(|joules| ops / joules);
-            assert_eq!(of("ops_per_joule", &arm, &cell), per_joule);
+            assert_eq!(value("ops_per_joule", &arm, &cell), per_joule);
         }
     }
 }

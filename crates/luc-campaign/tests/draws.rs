@@ -411,7 +411,7 @@ fn the_arena_is_sound_in_a_larger_draw() {
             ..draw(200)
         };
         let campaign = part
-            .of(campaigns::load("arena").expect("it is sound"))
+            .narrow(campaigns::load("arena").expect("it is sound"))
             .expect(block);
         let cells = cells(&campaign);
         assert!(cells.len() > 250, "{block}");

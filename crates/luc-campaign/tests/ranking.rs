@@ -17,7 +17,7 @@ fn part(values: &[&str]) -> Result<Campaign, String> {
         ..Part::default()
     };
     let whole = campaigns::load("recommend").expect("it is sound");
-    part.of(whole).map_err(|error| error.to_string())
+    part.narrow(whole).map_err(|error| error.to_string())
 }
 
 /// ext4 and XFS with defaults, and with noatime.
