@@ -420,6 +420,13 @@ struct Tally {
     counted: BTreeMap<Owner, usize>,
 }
 
+/// The waiters of [`blame`] by control group; `None` if no group is known.
+pub fn waiting_groups(trace: &Trace, observed: &Observed) -> Option<Vec<Waiter>> {
+    let waiters = blame(trace, observed, By::ControlGroup).waiters;
+    let is_known = |waiter: &Waiter| waiter.name != UNKNOWN_GROUP;
+    waiters.iter().any(is_known).then_some(waiters)
+}
+
 /// Tells for each party the commits that it caused, and how long it waited for others.
 /// O(n log n), and O(commits) for each sync that was seen in part.
 pub fn blame(trace: &Trace, observed: &Observed, by: By) -> Blame {

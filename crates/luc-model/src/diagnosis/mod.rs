@@ -43,7 +43,7 @@ pub use slices::Estimate;
 pub use text::render;
 pub use unseen::doubts;
 
-use crate::blame::{By, Waiter, blame};
+use crate::blame::{By, Waiter, blame, waiting_groups};
 use crate::lasting::LastingSyncs;
 use crate::observed::{Observed, ObservedTable};
 use crate::untimed::UntimedSyncs;
@@ -64,7 +64,7 @@ pub struct Diagnosis {
     pub processes: Processes,
     /// Whom the processes waited for; `None` if that cannot be seen.
     pub waiters: Option<Vec<Waiter>>,
-    /// The same by control group.
+    /// The same by control group; `None` if no group is known, too.
     pub control_groups: Option<Vec<Waiter>>,
     /// Remedies besides LUC, one sentence each.
     pub advice: Vec<String>,
@@ -118,9 +118,9 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
     let slices = Slices::of(trace, &observed, facts);
     let mut gains = Gains::of(trace, dev, &slices, facts, luc);
     let asking_seen = !trace.unseen.contains(&Sight::Flushes);
-    let blamed = |by| asking_seen.then(|| blame(trace, &observed, by));
-    let waiters = blamed(By::Process).map(|blame| blame.waiters);
-    let control_groups = blamed(By::ControlGroup).map(|blame| blame.waiters);
+    let waiters = asking_seen.then(|| blame(trace, &observed, By::Process).waiters);
+    let groups = asking_seen.then(|| waiting_groups(trace, &observed));
+    let control_groups = groups.flatten();
     let processes = Processes::of(trace, &observed, waiters.as_deref());
     let lasting = LastingSyncs::of(trace, dev);
     let untimed = UntimedSyncs::of(trace, dev);

@@ -11,7 +11,7 @@ use luc_trace::{Process, Sight, SpanKind, Trace};
 use serde::Serialize;
 
 use crate::algorithms::{CreationRate, fsync_model};
-use crate::blame::{By, Commits, Waiter, blame};
+use crate::blame::{By, Commits, Waiter, blame, waiting_groups};
 use crate::lasting::LastingSyncs;
 use crate::observed::{Observed, ObservedTable};
 use crate::untimed::UntimedSyncs;
@@ -60,7 +60,7 @@ pub struct FileSystem {
     pub lasting: LastingSyncs,
     /// Whom the processes waited for, those that lost most first; `None` if that cannot be seen.
     pub waiters: Option<Vec<Waiter>>,
-    /// The same by control group.
+    /// The same by control group; `None` if no group is known, too.
     pub control_groups: Option<Vec<Waiter>>,
     /// The commits by their askers; `None` if that cannot be seen.
     pub commits_by: Option<Commits>,
@@ -150,8 +150,8 @@ impl FileSystem {
         }
         let observed = Observed::of(trace, dev);
         let asking_seen = !trace.unseen.contains(&Sight::Flushes);
-        let blamed = |by| asking_seen.then(|| blame(trace, &observed, by));
-        let processes = blamed(By::Process);
+        let processes = asking_seen.then(|| blame(trace, &observed, By::Process));
+        let groups = asking_seen.then(|| waiting_groups(trace, &observed));
         Self {
             device: dev.to_string(),
             mount_point: trace.header.mount_point(dev).map(str::to_owned),
@@ -162,7 +162,7 @@ impl FileSystem {
             lasting: LastingSyncs::of(trace, dev),
             commits_by: processes.as_ref().map(|blame| blame.commits.clone()),
             waiters: processes.map(|blame| blame.waiters),
-            control_groups: blamed(By::ControlGroup).map(|blame| blame.waiters),
+            control_groups: groups.flatten(),
             untimed: UntimedSyncs::of(trace, dev),
             slow: Slowness::of(trace, dev),
             fsync_model: Model::of(trace, &observed),
