@@ -38,8 +38,8 @@ VERSION    := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1
 TELL_SKIPS := if [ -s $(LUC_SKIPS) ]; then cat $(LUC_SKIPS); fi; \
 	echo "tests skipped: $$(cat $(LUC_SKIPS) 2>/dev/null | wc -l)"
 TELL_SLOWEST := if [ -s $(LUC_TIMES) ]; then echo "slowest:"; sort -rn $(LUC_TIMES) | head -n 10; fi
-# The programs that virtual machines run: those that are installed, or, where people wait, those that
-# `make check` has compiled.
+# The programs that virtual machines run: those that are installed, or, where people wait, those
+# that `make check` has compiled.
 TESTED     = $(if $(LONG)$(EVERY),$(LUC),target/$(TARGET)/debug/luc)
 # --workspace: with the features that `make check` compiled.
 SYSTEST    = LUC_BIN=$(CURDIR)/$(TESTED) $(CARGO) test --workspace --locked --features luc-systest/lab \

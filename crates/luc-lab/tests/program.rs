@@ -48,7 +48,8 @@ fn completions_know_verbs_workloads_and_kernels() {
     completions::assert_shells_read_them("luc-lab");
     let words = ["luc-lab", "run", "--kernel", "6.12-"];
     completions::assert_bash_offers(&words, &["6.12-full", "6.12-debug"]);
-    completions::assert_fish_offers("luc-lab fetch 6.12 7.2-", &["7.2-upstream"]);
+    let patched = ["7.2-upstream", "7.2-upstream-debug", "7.2-upstream-races"];
+    completions::assert_fish_offers("luc-lab fetch 6.12 7.2-", &patched);
 }
 
 #[test]

@@ -1,7 +1,7 @@
-# ext4's own fault, for which the judge of power cuts makes an exception (FileHistory::synced_range):
-# with delayed allocation, a write with O_SYNC or O_DSYNC does not make the file's size durable while
-# a write further on has no blocks yet. LUC is not loaded here. If a kernel no longer does this, the
-# exception can go.
+# ext4's own fault, for which the judge of power cuts makes an exception
+# (FileHistory::synced_range): with delayed allocation, a write with O_SYNC or O_DSYNC does not make
+# the file's size durable while a write further on has no blocks yet. LUC is not loaded here. If a
+# kernel no longer does this, the exception can go.
 . /t/disk_lib.sh
 
 mkdir -p /t/osync /t/after

@@ -21,7 +21,7 @@ hooked=$(wc -l < /sys/kernel/tracing/enabled_functions)
 
 # A thousand threads, each with a file.
 ulimit -n 4096
-luc trace record -o /tmp/many --on /mnt/0 -- luc-lab bench create-fsync --threads 1000 --seconds 0.5 --warmup-s 0 /mnt/0 \
+luc trace record -o /tmp/many --on /mnt/0 -- luc-lab bench create-fsync --threads 1000 --seconds 1 --warmup-s 0 /mnt/0 \
 	> /tmp/many.bench 2> /tmp/many.said || bad "a thousand threads: $(cat /tmp/many.said)"
 luc trace summary --json /tmp/many > "$LUC_OUT/many.json" || bad "summary of many"
 yes "the doctor finds his way among them" sh -c 'luc doctor --from /tmp/many; case $? in 0 | 26 | 34 | 35) ;; *) false ;; esac'

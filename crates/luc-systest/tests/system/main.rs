@@ -61,7 +61,7 @@ const SUITES: [Suite; 21] = [
 ];
 
 /// Tests of two to ten minutes each, which nobody has to wait for before each change.
-const LONG: [(&str, &str); 15] = [
+const LONG: [(&str, &str); 16] = [
     ("toy", "new_rows_on_6.12"),
     ("sight", "hosts_on_6.12"),
     ("unload", "virtual_time_on_6.12"),
@@ -74,6 +74,7 @@ const LONG: [(&str, &str); 15] = [
     ("faults", "faults_on_6.12"),
     ("faults", "owners_on_6.12"),
     ("trace", "kprobes_on_6.12"),
+    ("trace", "shared_on_6.12"),
     ("truth", "programs_on_6.12"),
     ("apps", "programs_run_on_ext4_and_xfs"),
     ("verbs", "every_verb_keeps_its_word_on_6.1"),
