@@ -17,7 +17,10 @@ pub fn tests() -> Vec<Trial> {
     tests.extend(tests_on_every("owners", owners));
     tests.extend(tests_on_every("attach", attach));
     tests.extend(tests_on_every("stopped", stopped));
-    tests.extend(tests_on_every("offline", offline));
+    tests.extend(tests_on_every(
+        "offline_and_container",
+        offline_and_container,
+    ));
     tests
 }
 
@@ -27,7 +30,6 @@ fn jobs() -> Result<Vec<Job>, Trouble> {
         Job::new("health", &["1ms:8:64M"])?.allow(NULL_BLK_FAILS),
         Job::new("fast", &["1ms:8:64M"])?.mkfs(&["-O", "fast_commit"]),
         Job::new("many", &["1ms:8:32M"; 8])?,
-        Job::new("container", &["1ms:8:64M"])?,
         Job::new("sequence", &["1ms:8:64M"])?,
         Job::new("refused", &["1ms:8:32M"])?.mkfs(&["-O", "^has_journal"]),
     ]);
@@ -77,9 +79,12 @@ fn stopped(kernel: &str) -> Outcome {
     Ok(())
 }
 
-/// A processor that is offline.
-fn offline(kernel: &str) -> Outcome {
-    let jobs = [Job::new("offline", &["1ms:8:64M"])?];
+/// A processor that is offline, and then a container, whose script unmounts tracefs.
+fn offline_and_container(kernel: &str) -> Outcome {
+    let jobs = [
+        Job::new("offline", &["1ms:8:64M"])?,
+        Job::new("container", &["1ms:8:64M"])?,
+    ];
     let mut spec = guest(kernel, &jobs)?;
     spec.vcpus = 2;
     run_jobs(&spec, &jobs)?;
