@@ -4,9 +4,9 @@
 
 # Length of the intervals, s: all watchers start, the load runs and ends within each of them. Idle
 # virtual time costs nothing.
-LENGTH=20
+LENGTH=25
 # Time until all watchers have started, s.
-READY=8
+READY=15
 
 mkdir -p /dev/pts
 mount -t devpts none /dev/pts
@@ -55,7 +55,7 @@ phase() {
 		file=$!
 		luc status --live=$LENGTH --json > "$out-live.json" 2> /tmp/live.err &
 		watchers=$!
-		watched screen "$out-screen" $((LENGTH + 10)) luc top --interval $LENGTH 2> /tmp/screen.err &
+		watched screen "$out-screen" $((LENGTH + 20)) luc top --interval $LENGTH 2> /tmp/screen.err &
 		watchers="$watchers $!"
 	fi
 	# Each has read the kernel's symbols and attached, which takes a second of a processor.
