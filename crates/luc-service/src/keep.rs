@@ -290,13 +290,12 @@ fn wanted(
             if knobs.is_empty() {
                 let knobs = attached.knobs.clone();
                 memory.set(mounted, Standing::Ours { knobs });
-                follow(&name, groups, mounted, memory, actions);
             } else if let Some(line) = change(&name, &knobs, &attached.knobs) {
                 memory.set(mounted, Standing::LeftAlone);
                 memory.say(line, actions);
-            } else {
-                follow(&name, groups, mounted, memory, actions);
+                return;
             }
+            follow(&name, groups, mounted, memory, actions);
         }
     }
 }

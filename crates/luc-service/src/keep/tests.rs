@@ -250,8 +250,8 @@ fn a_fault_of_ours_is_said_once_and_stops_the_guard() {
 }
 
 proptest! {
-    /// Whatever is mounted and whoever switches, the service never switches LUC on where it is
-    /// on, never off where it has not switched it on, and comes to rest.
+    /// The service never switches LUC on where it is on, never off where it has not switched it
+    /// on, and comes to rest, for any mounts and any switching by others.
     #[test]
     fn it_does_not_fight(steps in proptest::collection::vec((0_u32..3, any::<bool>(), 0_i64..2), 1..30)) {
         let config = config(MAIL);
