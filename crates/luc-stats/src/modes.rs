@@ -65,7 +65,6 @@ pub fn share_interval(hits: usize, runs: usize, confidence: f64) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn a_worked_interval_of_a_share() {
@@ -97,13 +96,17 @@ mod tests {
         assert_eq!(Modes::of(&runs(10)[25..], 0.95), None, "too few runs");
     }
 
-    proptest! {
-        /// Runs that are spread evenly are one group.
-        #[test]
-        fn one_group_is_seldom_split(seed: u64) {
-            let mut random = fastrand::Rng::with_seed(seed);
+    /// Runs that are spread evenly are one group. One in 450 such samples of the least size shows a
+    /// gap by chance.
+    #[test]
+    fn one_group_is_seldom_split() {
+        let samples: u16 = 4_000;
+        let split = (0..samples).filter(|seed| {
+            let mut random = fastrand::Rng::with_seed((*seed).into());
             let values: Vec<f64> = (0..RUNS_MIN).map(|_| random.f64()).collect();
-            prop_assert_eq!(Modes::of(&values, 0.95), None);
-        }
+            Modes::of(&values, 0.95).is_some()
+        });
+        let split = split.count();
+        assert!(split * 200 < samples.into(), "{split} of {samples}");
     }
 }
