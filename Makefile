@@ -121,7 +121,7 @@ test: deps check
 	@$(TELL_SKIPS)
 
 test-all: debug-kernels repo
-	@$(MAKE) --no-print-directory test EVERY=--include-ignored
+	@$(MAKE) --no-print-directory test EVERY=--include-ignored PROPTEST_RNG_SEED=$$(date +%s)
 	@$(TORTURE_DEBUG)
 
 module:
