@@ -32,13 +32,17 @@ pub enum ReportError {
 }
 
 impl ReportError {
-    /// Whether a machine ran and its kernel or programs failed.
+    /// Whether one machine failed: its kernel, its programs, or QEMU, which may have been killed.
+    /// Others may still run.
     pub fn is_the_guests(&self) -> bool {
-        use luc_vm::LabError::{GuestPanic, HostTimeout};
+        use luc_vm::LabError::{GuestPanic, HostTimeout, NoResults};
         match self {
             Self::Failed { .. } => true,
             Self::Lab { source, .. } => {
-                matches!(source, GuestPanic { .. } | HostTimeout { .. })
+                matches!(
+                    source,
+                    GuestPanic { .. } | HostTimeout { .. } | NoResults { .. }
+                )
             }
         }
     }
