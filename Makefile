@@ -114,7 +114,7 @@ check:
 
 test: deps check
 	@scripts/deps.sh --slurm
-	@$(CARGO) build --locked $(if $(filter $(LUC),$(TESTED)),--release) --bin luc --bin luc-lab
+	@$(if $(filter $(LUC),$(TESTED)),$(MAKE) --no-print-directory programs)
 	@rm -f $(LUC_TIMES)
 	$(SYSTEST) --test-threads 2 $(EVERY)
 	@$(TELL_SLOWEST)
