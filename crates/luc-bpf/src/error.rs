@@ -53,7 +53,7 @@ impl TracerError {
 
     /// Tells a refusal from a misfit. The verifier refuses programs with EACCES; EPERM means that
     /// this task may not load any.
-    pub(crate) fn of(what: &str, error: &libbpf_rs::Error) -> Self {
+    pub(crate) fn from_libbpf(what: &str, error: &libbpf_rs::Error) -> Self {
         // A kernel in lockdown denies programs a helper, which looks like a misfit.
         if crate::host::locked_down() {
             return Self::Denied {

@@ -39,7 +39,7 @@ impl EarlierSync {
         let task = Span {
             pid: self.pid,
             tgid: self.tgid,
-            ..Span::of(SpanKind::Task, self.begin_ns, self.begin_ns)
+            ..Span::new(SpanKind::Task, self.begin_ns, self.begin_ns)
         };
         task.with_name(&self.name).to_bytes()
     }

@@ -35,7 +35,7 @@ pub struct JournalState {
 }
 
 impl JournalState {
-    fn of(words: [u32; WORDS]) -> Self {
+    fn from_words(words: [u32; WORDS]) -> Self {
         let [device, frozen, ext4, journal, errno] = words;
         Self {
             device: luc_trace::decode(device),
@@ -66,14 +66,14 @@ impl JournalLister {
             .name("luc_health")
             .and_then(|builder| builder.open_memory(OBJECT));
         let object = open.and_then(libbpf_rs::OpenObject::load);
-        let object = object.map_err(|error| TracerError::of("loading", &error))?;
+        let object = object.map_err(|error| TracerError::from_libbpf("loading", &error))?;
         let program = object.progs_mut().next();
         let link = program.map(|program| program.attach());
         let link = link.ok_or_else(|| TracerError::Unfit {
             what: "health".into(),
             why: "the object has no program".into(),
         })?;
-        let link = link.map_err(|error| TracerError::of("attaching", &error))?;
+        let link = link.map_err(|error| TracerError::from_libbpf("attaching", &error))?;
         Ok(Self {
             _object: object,
             link,
@@ -105,7 +105,7 @@ fn parse(bytes: &[u8]) -> Vec<JournalState> {
     let words: Vec<u32> = words.collect();
     let records = words.chunks_exact(WORDS);
     records
-        .filter_map(|record| Some(JournalState::of(record.try_into().ok()?)))
+        .filter_map(|record| Some(JournalState::from_words(record.try_into().ok()?)))
         .collect()
 }
 

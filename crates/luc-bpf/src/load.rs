@@ -46,7 +46,7 @@ pub(crate) struct Loaded {
 
 /// Loads the wanted programs that the kernel accepts; fails without those for the tracepoints.
 pub(crate) fn load(settings: &Settings, offer: &Offer) -> Result<Loaded, TracerError> {
-    let wanted = Wanted::of(settings, offer);
+    let wanted = Wanted::new(settings, offer);
     if let Ok(object) = wanted.load(settings) {
         let refusals = Vec::new();
         return Ok(Loaded { object, refusals });
@@ -74,7 +74,7 @@ struct Wanted {
 
 impl Wanted {
     /// All programs that may fit this host.
-    fn of(settings: &Settings, offer: &Offer) -> Self {
+    fn new(settings: &Settings, offer: &Offer) -> Self {
         let mut ways = Vec::new();
         for hook in settings.hooks() {
             let means = offer.means(hook, &settings.means);
@@ -168,13 +168,13 @@ impl Wanted {
         let open = builder
             .name("luc")
             .and_then(|builder| builder.open_memory(OBJECT));
-        let mut open = open.map_err(|error| TracerError::of("opening", &error))?;
+        let mut open = open.map_err(|error| TracerError::from_libbpf("opening", &error))?;
         self.choose(&mut open, settings)?;
         for map in open.maps_mut() {
             size(map, settings)?;
         }
         open.load()
-            .map_err(|error| TracerError::of("loading", &error))
+            .map_err(|error| TracerError::from_libbpf("loading", &error))
     }
 
     fn choose(&self, open: &mut OpenObject, settings: &Settings) -> Result<(), TracerError> {
@@ -186,7 +186,7 @@ impl Wanted {
             if let Some((_, Some(function))) = wanted {
                 program
                     .set_attach_target(0, Some((*function).to_owned()))
-                    .map_err(|error| TracerError::of(function, &error))?;
+                    .map_err(|error| TracerError::from_libbpf(function, &error))?;
             }
         }
         Ok(())
@@ -198,7 +198,7 @@ fn size(mut map: OpenMapMut<'_>, settings: &Settings) -> Result<(), TracerError>
     let name = map.name().to_string_lossy().into_owned();
     if name == "spans" {
         let set = map.set_max_entries(ring_places(settings));
-        return set.map_err(|error| TracerError::of("the ring's size", &error));
+        return set.map_err(|error| TracerError::from_libbpf("the ring's size", &error));
     }
     if name == "counts" {
         // Each takes memory on every processor. A map needs at least one entry.
@@ -206,7 +206,7 @@ fn size(mut map: OpenMapMut<'_>, settings: &Settings) -> Result<(), TracerError>
             .unwrap_or(u32::MAX)
             .max(1);
         let set = map.set_max_entries(slots);
-        return set.map_err(|error| TracerError::of("the size of the counts", &error));
+        return set.map_err(|error| TracerError::from_libbpf("the size of the counts", &error));
     }
     if !name.ends_with(".rodata") {
         return Ok(());

@@ -4,7 +4,7 @@
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
 /// Events that this program missed; 0 if the kernel does not count them.
-pub(crate) fn of(program: BorrowedFd<'_>) -> u64 {
+pub(crate) fn count(program: BorrowedFd<'_>) -> u64 {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let Ok(mut bytes) = u32::try_from(size_of_val(&info)) else {
         return 0;

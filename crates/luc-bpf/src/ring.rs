@@ -32,7 +32,7 @@ struct Memory {
 }
 
 impl Memory {
-    fn of(map: BorrowedFd<'_>, bytes: usize) -> Result<Self, TracerError> {
+    fn map(map: BorrowedFd<'_>, bytes: usize) -> Result<Self, TracerError> {
         let (may, how) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: the kernel chooses the address, so no other memory is replaced.
         let at = unsafe { mmap(null_mut(), bytes, may, how, map, 0) };
@@ -76,8 +76,8 @@ impl Ring {
         spans: BorrowedFd<'_>,
         places: u32,
     ) -> Result<Self, TracerError> {
-        let control = Memory::of(control, CONTROL_BYTES)?;
-        let spans = Memory::of(spans, places as usize * SPAN_BYTES)?;
+        let control = Memory::map(control, CONTROL_BYTES)?;
+        let spans = Memory::map(spans, places as usize * SPAN_BYTES)?;
         Ok(Self {
             control,
             spans,

@@ -330,7 +330,7 @@ impl Tracer {
         self.introductions.set(introductions.collect());
         for sync in followed {
             map.update(&sync.pid.to_ne_bytes(), &sync.to_bytes(), MapFlags::ANY)
-                .map_err(|error| TracerError::of("earlier_syncs", &error))?;
+                .map_err(|error| TracerError::from_libbpf("earlier_syncs", &error))?;
         }
         Ok(())
     }
@@ -352,7 +352,8 @@ impl Tracer {
         let mut found = BTreeMap::new();
         for (slot, dev) in (0_u32..).zip(&self.devs) {
             let bytes = map.lookup(&slot.to_ne_bytes(), MapFlags::ANY);
-            let bytes = bytes.map_err(|error| TracerError::of("syncs_going_on", &error))?;
+            let bytes =
+                bytes.map_err(|error| TracerError::from_libbpf("syncs_going_on", &error))?;
             if let Some(going_on) = bytes.as_deref().and_then(GoingOn::from_bytes) {
                 found.insert(*dev, going_on);
             }
@@ -367,7 +368,7 @@ impl Tracer {
         let lost = lost.iter().filter_map(|bytes| bytes.first_chunk());
         let no_room: u64 = lost.map(|bytes| u64::from_ne_bytes(*bytes)).sum();
         let loaded = self.object.progs().filter(libbpf_rs::Program::autoload);
-        let missed: u64 = loaded.map(|program| misses::of(program.as_fd())).sum();
+        let missed: u64 = loaded.map(|program| misses::count(program.as_fd())).sum();
         let given_up = self.ring.as_ref().map_or(0, Ring::given_up);
         Ok(no_room + missed + given_up)
     }
@@ -432,7 +433,7 @@ fn fill(object: &Object, settings: &Settings) -> Result<(), TracerError> {
     let put = |name: &'static str, key: u32, value: &[u8]| {
         map(object, name)?
             .update(&key.to_ne_bytes(), value, MapFlags::ANY)
-            .map_err(|error| TracerError::of(name, &error))
+            .map_err(|error| TracerError::from_libbpf(name, &error))
     };
     for process in &settings.processes {
         put("chosen_processes", *process, &[1])?;
@@ -457,7 +458,7 @@ fn map(object: &Object, name: &'static str) -> Result<MapHandle, TracerError> {
         what: format!("map {name}"),
         why: "the programs have no such map".to_owned(),
     })?;
-    MapHandle::try_from(&found).map_err(|error| TracerError::of(name, &error))
+    MapHandle::try_from(&found).map_err(|error| TracerError::from_libbpf(name, &error))
 }
 
 fn ring(object: &Object, settings: &Settings) -> Result<Ring, TracerError> {

@@ -88,7 +88,7 @@ impl Code {
 
     /// The codes that a verb can end with, or those of all `verbs`, with their meanings. Among
     /// several verbs a meaning names its own, if they are few.
-    pub fn of(verbs: &[&str]) -> Vec<(Self, String)> {
+    pub fn for_verbs(verbs: &[&str]) -> Vec<(Self, String)> {
         let mut found = Vec::new();
         for (code, ends, meaning) in Self::ALL {
             let own = ends.iter().copied().filter(|verb| verbs.contains(verb));
@@ -106,7 +106,7 @@ impl Code {
     /// The codes of these verbs as text, for `--help`.
     pub fn table(verbs: &[&str]) -> String {
         let mut text = String::from("Exit codes:\n");
-        for (code, meaning) in Self::of(verbs) {
+        for (code, meaning) in Self::for_verbs(verbs) {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "  {:>3}  {meaning}", code.number());
         }

@@ -157,7 +157,7 @@ fn counter_list() -> Roff {
 fn exit_list(verbs: &[&str]) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["EXIT STATUS"]);
-    for (code, meaning) in Code::of(verbs) {
+    for (code, meaning) in Code::for_verbs(verbs) {
         item(&mut roff, &code.number().to_string(), "", &meaning);
     }
     roff

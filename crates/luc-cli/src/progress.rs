@@ -27,7 +27,7 @@ impl Bar {
     // A bar draws itself from then on, which nobody expects of a default.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
-        Self::of(ProgressBar::new_spinner(), |state| {
+        Self::drawn(ProgressBar::new_spinner(), |state| {
             left_of(state.elapsed(), state.pos(), state.len())
         })
     }
@@ -38,7 +38,7 @@ impl Bar {
         if length <= LATE {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
-        let bar = Self::of(bar, move |state| {
+        let bar = Self::drawn(bar, move |state| {
             Some(length.saturating_sub(state.elapsed()))
         });
         bar.say(what);
@@ -55,7 +55,7 @@ impl Bar {
         bar
     }
 
-    fn of(
+    fn drawn(
         bar: ProgressBar,
         left: impl Fn(&ProgressState) -> Option<Duration> + Clone + Send + Sync + 'static,
     ) -> Self {

@@ -46,7 +46,7 @@ fn random(state: &mut u64) -> u64 {
 impl Figures {
     /// Computes the figures of a 4 GiB disk with these parameters, in the long run: its cache is
     /// full and its token buckets are empty.
-    pub fn of(params: &Params) -> Self {
+    pub fn from_params(params: &Params) -> Self {
         let sectors = 4 * GIB / 512;
         let places = sectors / SECTORS_PER_BLOCK;
         let sustained = |depth: usize, bytes: u32, next: &mut dyn FnMut(u64) -> Request| {

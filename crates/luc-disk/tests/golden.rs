@@ -24,7 +24,7 @@ fn figures_of_the_presets() {
         "us",
     );
     for preset in presets() {
-        let f = Figures::of(&preset.params().unwrap());
+        let f = Figures::from_params(&preset.params().unwrap());
         writeln!(
             table,
             "{:<16} {:>9.0} {:>10.0} {:>9.0} {:>10.0} {:>6.0} {:>7.0} {:>10.0}",

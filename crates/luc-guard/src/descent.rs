@@ -26,7 +26,7 @@ pub struct Tails {
 
 impl Tails {
     /// `None` if times are not seen, or if a window has no sync.
-    pub fn of(pair: &Pair) -> Option<Self> {
+    pub fn from_pair(pair: &Pair) -> Option<Self> {
         Some(Self {
             on_ns: pair.on.times.as_ref()?.tail_ns()?,
             off_ns: pair.off.times.as_ref()?.tail_ns()?,

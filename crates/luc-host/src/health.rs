@@ -64,7 +64,7 @@ impl HealthCheck {
     }
 
     /// The health of each of these file systems at this moment.
-    pub fn of(&self, system: &dyn System, journals: &[Journal]) -> Vec<Health> {
+    pub fn look(&self, system: &dyn System, journals: &[Journal]) -> Vec<Health> {
         let listed = self.0.as_ref().map(JournalLister::list);
         let states = listed.and_then(Result::ok).unwrap_or_default();
         let health = |journal: &Journal| {
@@ -79,7 +79,7 @@ impl HealthCheck {
 
     /// The fault of one file system at this moment, if one is seen.
     pub fn fault(&self, system: &dyn System, journal: &Journal) -> Option<Fault> {
-        let healths = self.of(system, std::slice::from_ref(journal));
+        let healths = self.look(system, std::slice::from_ref(journal));
         healths.first()?.fault()
     }
 }

@@ -54,7 +54,7 @@ fn is_ext(kind: &str) -> bool {
 }
 
 impl Journal {
-    fn of(system: &dyn System, table: &[Mount], mount: &Mount) -> Self {
+    fn from_mount(system: &dyn System, table: &[Mount], mount: &Mount) -> Self {
         let name = device_name(system, mount);
         let superblock = Superblock::read(system, &name);
         let task = system.read(&format!("/sys/fs/ext4/{name}/journal_task"));
@@ -198,7 +198,7 @@ pub fn journals(system: &dyn System) -> std::io::Result<Vec<Journal>> {
     let all = table.iter().chain(&elsewhere);
     for mount in all.filter(|mount| is_ext(&mount.kind)) {
         if found.iter().all(|journal| journal.device != mount.device) {
-            found.push(Journal::of(system, &table, mount));
+            found.push(Journal::from_mount(system, &table, mount));
         }
     }
     Ok(found)
@@ -293,7 +293,7 @@ pub fn at(system: &dyn System, path: &Path) -> Result<Journal, HostError> {
     let (table, mount) = find(system, path)?;
     let kind = &mount.kind;
     if is_ext(kind) {
-        return Ok(Journal::of(system, &table, &mount));
+        return Ok(Journal::from_mount(system, &table, &mount));
     }
     Err(HostError::NotJournaled {
         path: path.display().to_string(),

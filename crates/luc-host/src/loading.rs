@@ -26,7 +26,7 @@ pub enum Lockdown {
 impl Lockdown {
     /// Reads the level that the kernel shows. If securityfs is not mounted, infers it from the
     /// configuration and the command line, if they leave no choice.
-    pub fn of(system: &dyn System, configuration: Option<&str>) -> Self {
+    pub fn read(system: &dyn System, configuration: Option<&str>) -> Self {
         let levels = system.read(&format!("{SECURITYFS}/lockdown"));
         let set = levels.map(|text| {
             let (_, rest) = text.split_once('[')?;
@@ -118,7 +118,7 @@ pub fn barred(
 
 /// The setting that demands signed modules; `None` if there is none, or if it is not known.
 pub fn demand(system: &dyn System, configuration: Option<&str>) -> Option<String> {
-    if let Some(level) = Lockdown::of(system, configuration).level() {
+    if let Some(level) = Lockdown::read(system, configuration).level() {
         return Some(format!("lockdown {level}"));
     }
     let enforced = system.read("/sys/module/module/parameters/sig_enforce");
@@ -136,7 +136,7 @@ pub fn check(system: &dyn System, configuration: Option<&str>, installed: Option
         return Check::missing(need, why, fix);
     }
     let Some(demand) = demand(system, configuration) else {
-        if Lockdown::of(system, configuration) == Lockdown::Unknown {
+        if Lockdown::read(system, configuration) == Lockdown::Unknown {
             return Check::unknown(
                 need,
                 "the kernel does not show whether it is locked down",
@@ -185,7 +185,7 @@ mod tests {
     fn lockdown_is_known_or_unknown_and_never_guessed() {
         let shown = "sys/kernel/security/lockdown";
         let of = |files: &[(&str, &str)], configuration: Option<&str>| {
-            Lockdown::of(&machine(files).1, configuration)
+            Lockdown::read(&machine(files).1, configuration)
         };
         let said = |text| of(&[(shown, text)], None);
         assert_eq!(said("[none] integrity confidentiality\n"), Lockdown::Off);

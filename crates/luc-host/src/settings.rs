@@ -111,7 +111,7 @@ impl OldValues {
     }
 
     /// The text that a file held; `None` if it is not one of these.
-    pub fn of(&self, path: &str) -> Option<&str> {
+    pub fn text(&self, path: &str) -> Option<&str> {
         let value = self.values.iter().find(|value| value.path == path)?;
         Some(&value.text)
     }

@@ -51,7 +51,7 @@ pub type Unsound = (Journal, Fault);
 /// If there is neither.
 pub fn all(system: &dyn System) -> Result<(Vec<Journal>, Vec<Unsound>), HostError> {
     let all = journal::journals(system)?;
-    let healths = HealthCheck::new(system).of(system, &all);
+    let healths = HealthCheck::new(system).look(system, &all);
     let (mut steerable, mut unsound) = (Vec::new(), Vec::new());
     for (journal, health) in all.into_iter().zip(healths) {
         match health.fault() {

@@ -167,7 +167,7 @@ fn writes_that_are_delayed_are_those_of_the_report() {
         let Outcome::WriteDelay(found) = report.outcome else {
             panic!("{report:?}");
         };
-        let observed = Observed::of(&trace, recorder::DEV);
+        let observed = Observed::from_trace(&trace, recorder::DEV);
         let table = observed.table();
         assert_eq!(
             (found.writes, found.fsyncs),
@@ -236,7 +236,7 @@ fn the_model_groups_syncs_as_the_simulator_does() {
         let (_, mut trace) = trace(words, disk, machine, None);
         // The sync of the folder names no transaction.
         trace.spans.retain(|span| span.kind != SpanKind::Sync);
-        let observed = Observed::of(&trace, recorder::DEV);
+        let observed = Observed::from_trace(&trace, recorder::DEV);
         let syncs = trace.spans.iter().filter(|span| span.kind.is_file_sync());
         let known: Vec<u32> = syncs.map(Span::commits_ahead).collect();
         let found: Vec<u32> = observed
@@ -271,7 +271,7 @@ fn the_model_finds_writers_beside_commits() {
         (bursts, "hdd-7200", ProcessorModel::new(1, 1000.0)),
     ] {
         let (_, trace) = trace(words, disk, machine, None);
-        let observed = Observed::of(&trace, recorder::DEV);
+        let observed = Observed::from_trace(&trace, recorder::DEV);
         let finds_one = |sync: &&Span| {
             let mut commits = observed.commits.iter();
             commits.any(|it| it.begin_ns < sync.begin_ns && sync.begin_ns < it.end_ns)
@@ -401,7 +401,7 @@ fn recordings_that_tell_no_machine() {
         pid: 7,
         tid: 5,
         done_tid: 4,
-        ..Span::of(kind, begin_ns, end_ns)
+        ..Span::new(kind, begin_ns, end_ns)
     };
     let refused = |spans: &[Span], why: &str| {
         luc_test::command::record(&file, &luc_trace::Header::default(), spans.iter().copied());

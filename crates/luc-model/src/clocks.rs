@@ -105,7 +105,7 @@ pub fn at_lower_clocks(
         let mut duration_ns = 0;
         let clocks = calibrated(trace, dev).and_then(|calibration| {
             duration_ns = calibration.length_ns();
-            Clocks::of(&calibration, tolerance, machine)
+            Clocks::new(&calibration, tolerance, machine)
         });
         let (clocks, refused) = match clocks {
             Ok(clocks) => (Some(clocks), None),
@@ -131,7 +131,7 @@ fn calibrated(trace: &Trace, dev: Dev) -> Result<Calibration, String> {
 }
 
 impl Clocks {
-    fn of(
+    fn new(
         calibration: &Calibration,
         tolerance: f64,
         machine: Option<&PowerModel>,
@@ -236,7 +236,7 @@ impl Runs<'_> {
             Rule::Stock => (0, length_ns),
             _ => foretold::settled(&spans, length_ns),
         };
-        let recorded = Sliced::of(&spans, part);
+        let recorded = Sliced::from_spans(&spans, part);
         if recorded.whole.sync.count == 0 {
             return None;
         }
@@ -255,7 +255,7 @@ impl Runs<'_> {
                 };
             }
             let (spans, joules_per_sync) = self.run(clock_share);
-            let found = Sliced::of(&spans, part);
+            let found = Sliced::from_spans(&spans, part);
             let rate_ratio = found.ratio(&recorded, |rates| rates.syncs_per_s);
             let p99 = |rates: &Rates| rates.sync.p99_ns as f64;
             let has_syncs = found.whole.sync.count > 0;
@@ -270,7 +270,7 @@ impl Runs<'_> {
         });
         let lower = clocks[1..].iter();
         let within = lower.take_while(|at| at.verdict == ClockComparison::Within);
-        let rates = Rates::of(&spans, (0, length_ns));
+        let rates = Rates::from_spans(&spans, (0, length_ns));
         let off = |of: fn(&Rates) -> f64| share((of(&rates) - of(measured)).abs(), of(measured));
         let own = off(|it| it.operations_per_s).max(off(|it| it.syncs_per_s));
         let error_share = stock_error_share.unwrap_or(own);
@@ -295,11 +295,11 @@ struct Sliced {
 }
 
 impl Sliced {
-    fn of(spans: &[Span], part: (u64, u64)) -> Self {
+    fn from_spans(spans: &[Span], part: (u64, u64)) -> Self {
         Self {
-            whole: Rates::of(spans, part),
+            whole: Rates::from_spans(spans, part),
             slices: (0..SLICES)
-                .map(|at| Rates::of(spans, slice(part, at as u64)))
+                .map(|at| Rates::from_spans(spans, slice(part, at as u64)))
                 .collect(),
         }
     }
@@ -314,7 +314,7 @@ impl Sliced {
         let off = pairs.map(|(found, base)| of(found) - ratio * of(base));
         let values: Vec<f64> = off.map(|off| ratio + off / each).collect();
         let is_enough = syncs(self).min(syncs(base)) >= SYNCS_MIN;
-        Estimate::of(ratio, if is_enough { &values } else { &[] }, 0.0)
+        Estimate::new(ratio, if is_enough { &values } else { &[] }, 0.0)
     }
 }
 

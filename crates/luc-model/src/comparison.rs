@@ -28,7 +28,7 @@ pub struct Comparison {
 
 impl Comparison {
     /// Compares each file system of the trace; `delay_us` is the fixed delay of one of the rules.
-    pub fn of(trace: &Trace, delay_us: u32) -> Self {
+    pub fn from_trace(trace: &Trace, delay_us: u32) -> Self {
         let devs: BTreeSet<Dev> = trace.spans.iter().map(|span| span.dev).collect();
         Self {
             schema: 1,
@@ -36,7 +36,7 @@ impl Comparison {
             damage: trace.damage.clone(),
             file_systems: devs
                 .iter()
-                .map(|dev| FileSystem::of(trace, *dev, delay_us))
+                .map(|dev| FileSystem::from_trace(trace, *dev, delay_us))
                 .collect(),
         }
     }
@@ -83,7 +83,7 @@ pub struct Fsync {
 }
 
 impl Fsync {
-    fn of(model: &FsyncModel) -> Self {
+    fn from_model(model: &FsyncModel) -> Self {
         Self {
             measured: stats::times(model.syncs.iter().map(|sync| sync.measured_ns)),
             predicted: stats::times(model.syncs.iter().map(|sync| sync.predicted_ns)),
@@ -114,9 +114,9 @@ pub struct Rules {
 }
 
 impl Rules {
-    fn of(trace: &Trace, dev: Dev, rules: &[Rule]) -> Result<Self, Unreplayable> {
+    fn from_trace(trace: &Trace, dev: Dev, rules: &[Rule]) -> Result<Self, Unreplayable> {
         let machine = Calibration::measure(trace, dev)?;
-        let answer = Foretold::of(&machine, rules);
+        let answer = Foretold::new(&machine, rules);
         let find = |wanted: fn(Rule) -> bool| answer.find(wanted).cloned();
         Ok(Self {
             measured: answer.measured,
@@ -133,8 +133,8 @@ impl Rules {
 }
 
 impl FileSystem {
-    fn of(trace: &Trace, dev: Dev, delay_us: u32) -> Self {
-        let observed = Observed::of(trace, dev);
+    fn from_trace(trace: &Trace, dev: Dev, delay_us: u32) -> Self {
+        let observed = Observed::from_trace(trace, dev);
         let model = fsync_model(trace, &observed);
         let idle_ns = u64::from(delay_us) * 1000;
         let rules = [
@@ -145,7 +145,7 @@ impl FileSystem {
         ];
         let doubts = doubts(&trace.unseen);
         let what_if = if doubts.is_empty() {
-            Rules::of(trace, dev, &rules).map_err(|why| why.to_string())
+            Rules::from_trace(trace, dev, &rules).map_err(|why| why.to_string())
         } else {
             Err(doubts.join(" "))
         };
@@ -160,7 +160,7 @@ impl FileSystem {
             mount_point: trace.header.mount_point(dev).map(str::to_owned),
             duration_ns: observed.duration_ns(),
             threads: table.threads,
-            fsync: Fsync::of(&model),
+            fsync: Fsync::from_model(&model),
             creation: model.creation,
             writes: writes_seen.then(|| write_model(trace, &observed)),
             write_delays: writes_seen.then_some(WriteDelays {

@@ -86,11 +86,11 @@ impl Rates {
     pub(crate) fn measured(machine: &Calibration) -> Self {
         let recorded = machine.recorded();
         let first_ns = recorded.first().map_or(0, |span| span.begin_ns);
-        Self::of(recorded, (first_ns, first_ns + machine.length_ns()))
+        Self::from_spans(recorded, (first_ns, first_ns + machine.length_ns()))
     }
 
     /// Counts the spans that ended in a part of a trace.
-    pub(crate) fn of(spans: &[Span], (from_ns, to_ns): (u64, u64)) -> Self {
+    pub(crate) fn from_spans(spans: &[Span], (from_ns, to_ns): (u64, u64)) -> Self {
         let ended = |span: &&Span| (from_ns..=to_ns).contains(&span.end_ns);
         let count = |of: fn(&Span) -> bool| {
             let found = spans.iter().filter(ended).filter(|span| of(span)).count();
@@ -112,7 +112,7 @@ impl Rates {
 /// load is left by then.
 pub(crate) fn settled(spans: &[Span], duration_ns: u64) -> (u64, u64) {
     let (whole, half) = ((0, duration_ns), (duration_ns / 2, duration_ns));
-    let rate = |part| Rates::of(spans, part).operations_per_s;
+    let rate = |part| Rates::from_spans(spans, part).operations_per_s;
     let enough = rate(half) >= 2.0 * LATE_SHARE_MIN * rate(whole);
     if enough { half } else { whole }
 }
@@ -162,24 +162,24 @@ pub struct Foretold {
 
 impl Foretold {
     /// Runs a trace's threads again under each rule, on the machine of the trace.
-    pub fn of(machine: &Calibration, rules: &[Rule]) -> Self {
+    pub fn new(machine: &Calibration, rules: &[Rule]) -> Self {
         let duration_ns = machine.length_ns();
         let whole = (0, duration_ns);
         let spans = machine.replay(None);
-        let base = Rates::of(&spans, whole);
+        let base = Rates::from_spans(&spans, whole);
         let part = settled(&spans, duration_ns);
-        let late = Rates::of(&spans, part);
+        let late = Rates::from_spans(&spans, part);
         let counts = slices(&spans, part);
         let each = mean(counts.iter().map(|count| *count as f64));
         let predict = |rule: Rule, spans: &[Span]| {
-            let found = Rates::of(spans, part);
+            let found = Rates::from_spans(spans, part);
             let gain = share(found.operations_per_s, late.operations_per_s);
             let pairs = slices(spans, part).into_iter().zip(counts);
             // A slice counts by its operations: a few of them say little about a gain.
             let off = pairs.map(|(found, stock)| found as f64 - gain * stock as f64);
             Prediction {
                 rule,
-                rates: Rates::of(spans, whole),
+                rates: Rates::from_spans(spans, whole),
                 gain,
                 syncs_gain: share(found.syncs_per_s, late.syncs_per_s),
                 writes_gain: share(found.writes_per_s, late.writes_per_s),

@@ -28,7 +28,7 @@ pub struct LastingSyncs {
 
 impl LastingSyncs {
     /// Collects them. O(n).
-    pub fn of(trace: &Trace, dev: Dev) -> Self {
+    pub fn from_trace(trace: &Trace, dev: Dev) -> Self {
         let mut lasting = Self::default();
         let whole = trace.on(dev).filter(|span| is_sync(span.kind));
         lasting.longest_whole_ns = whole.map(Span::duration_ns).max().unwrap_or(0);

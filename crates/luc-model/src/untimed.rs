@@ -19,7 +19,7 @@ pub struct UntimedSyncs {
 
 impl UntimedSyncs {
     /// Counts them. O(n).
-    pub fn of(trace: &Trace, dev: Dev) -> Self {
+    pub fn from_trace(trace: &Trace, dev: Dev) -> Self {
         let mut by_process: BTreeMap<Process, u64> = BTreeMap::new();
         let untimed = trace
             .partial

@@ -29,7 +29,7 @@ pub(crate) struct Names<'a> {
 
 impl<'a> Names<'a> {
     /// O(n log n).
-    pub fn of(trace: &'a Trace, dev: Dev) -> Self {
+    pub fn from_trace(trace: &'a Trace, dev: Dev) -> Self {
         let acts = |span: &&luc_trace::Span| span.kind == SpanKind::Write || is_sync(span.kind);
         let acting = trace.on(dev).filter(acts).map(|span| span.tgid);
         let mut bytes: BTreeMap<Process, u64> = BTreeMap::new();
@@ -87,7 +87,7 @@ mod tests {
         let of = |pid, kind, begin_ns, end_ns| Span {
             pid,
             tgid: pid,
-            ..Span::of(kind, begin_ns, end_ns)
+            ..Span::new(kind, begin_ns, end_ns)
         };
         let write = |pid, amount| Span {
             amount,
@@ -99,7 +99,7 @@ mod tests {
             of(1, SpanKind::Commit, 100, 180),
             of(29, SpanKind::WaitBuffer, 110, 160),
         ];
-        let mut trace = Trace::of(spans.into_iter().chain(more.iter().copied()));
+        let mut trace = Trace::from_spans(spans.into_iter().chain(more.iter().copied()));
         for (pid, name) in [(20, "dd"), (30, "app"), (29, "kworker/u8:3")] {
             let task = Task {
                 name: name.into(),
@@ -114,13 +114,17 @@ mod tests {
 
     #[test]
     fn a_thread_that_writes_back_is_led_to_the_writer() {
-        let name = |trace: &Trace| Names::of(trace, Dev::default()).process(29, 29);
+        let name = |trace: &Trace| Names::from_trace(trace, Dev::default()).process(29, 29);
         let known = trace([900, 100], &[]);
         let process = name(&known);
         assert_eq!(process.name, "writeback for dd");
         assert_eq!(process.cgroup.as_deref(), Some("/bulk"));
         assert_eq!(worked_for(&process.name), "dd");
-        let blamed = blame(&known, &Observed::of(&known, Dev::default()), By::Process);
+        let blamed = blame(
+            &known,
+            &Observed::from_trace(&known, Dev::default()),
+            By::Process,
+        );
         let waiters = blamed.waiters;
         let waits = waiters.iter().find(|it| it.write_delay_ns > 0.0);
         assert_eq!(waits.expect("it waits").name, "writeback for dd");
@@ -133,10 +137,10 @@ mod tests {
         let sync = Span {
             pid: 29,
             tgid: 29,
-            ..Span::of(SpanKind::Fsync, 200, 300)
+            ..Span::new(SpanKind::Fsync, 200, 300)
         };
         assert_eq!(name(&trace([900, 100], &[sync])).name, "kworker/u8:3");
-        let other = Names::of(&known, Dev::default()).process(30, 30);
+        let other = Names::from_trace(&known, Dev::default()).process(30, 30);
         assert_eq!(other.name, "app");
     }
 }

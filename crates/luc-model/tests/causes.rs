@@ -103,10 +103,10 @@ fn traces_name_the_sync_delay() {
                 ..Little::default()
             };
             let trace = little.trace();
-            let seen = Observed::of(&trace, DEV);
+            let seen = Observed::from_trace(&trace, DEV);
             let table = seen.table();
             let created_per_s = table.sync_events as f64 * 1e9 / table.duration_ns as f64;
-            Quantities::of(&seen, created_per_s)
+            Quantities::from_observed(&seen, created_per_s)
         })
         .collect();
     let got = rank(&rows).unwrap();

@@ -16,7 +16,7 @@ fn sync(pid: u32, begin_ns: u64, end_ns: u64, tid: u32, done_tid: u32) -> Span {
 }
 
 fn observed(spans: Vec<Span>) -> Observed {
-    Observed::of(&Trace::of(spans), DEV)
+    Observed::from_trace(&Trace::from_spans(spans), DEV)
 }
 
 /// Returns the service of this sync beside commits 7 (100 to 200), 8 (200 to 310) and 9 (400 to
@@ -189,8 +189,8 @@ fn predicted_beside_measured_by_hand() {
         });
         spans.push(span(SpanKind::Close, pid, end_ns, end_ns + 4));
     }
-    let trace = Trace::of(spans);
-    let seen = Observed::of(&trace, DEV);
+    let trace = Trace::from_spans(spans);
+    let seen = Observed::from_trace(&trace, DEV);
     let model = fsync_model(&trace, &seen);
     let times = model
         .syncs
@@ -238,7 +238,7 @@ fn predicted_beside_measured_by_hand() {
 fn algorithm_4_1_on_a_loop() {
     let little = Little::default();
     let trace = little.trace();
-    let seen = Observed::of(&trace, DEV);
+    let seen = Observed::from_trace(&trace, DEV);
     assert_eq!(seen.table().syncs_unserved, 0);
     let model = fsync_model(&trace, &seen);
     // A sync can still join in the 2 us between start and lock.
@@ -279,7 +279,7 @@ fn algorithm_4_1_begins_with_the_call() {
         ..Little::default()
     };
     let trace = little.trace();
-    let model = fsync_model(&trace, &Observed::of(&trace, DEV));
+    let model = fsync_model(&trace, &Observed::from_trace(&trace, DEV));
     assert!(
         model.accuracy.right_commit_share > 0.98,
         "{}",
@@ -300,9 +300,9 @@ fn threads_released_together_wait_for_a_processor() {
     let model = |header: Header| {
         let trace = Trace {
             header,
-            ..Trace::of(spans.clone())
+            ..Trace::from_spans(spans.clone())
         };
-        fsync_model(&trace, &Observed::of(&trace, DEV))
+        fsync_model(&trace, &Observed::from_trace(&trace, DEV))
     };
     let got = model(Header::default().with("cpus", "1"));
     let line = got
@@ -326,14 +326,14 @@ fn a_flush_may_outlast_the_commit() {
         marks_ns: [begin_ns, asked_ns, 0],
         ..sync(pid, begin_ns, end_ns, 8, 7)
     };
-    let trace = Trace::of([
+    let trace = Trace::from_spans([
         commit(7, 50, 60),
         commit(8, 120, 200),
         flushed(31, 100, 150, 200),
         flushed(32, 101, 230, 233),
         commit(9, 400, 500),
     ]);
-    let got = fsync_model(&trace, &Observed::of(&trace, DEV));
+    let got = fsync_model(&trace, &Observed::from_trace(&trace, DEV));
     let amended = got.syncs.iter().map(|sync| sync.amended_ns);
     assert_eq!(amended.collect::<Vec<u64>>(), [100, 129]);
     let published = got.syncs.iter().map(|sync| sync.predicted_ns);

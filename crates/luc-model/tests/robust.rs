@@ -22,7 +22,7 @@ const RULES: [Rule; 5] = [
 /// Calls everything that takes a trace, and checks what must hold for any trace.
 fn everything(trace: &Trace) {
     for dev in [DEV, Dev::default()] {
-        let seen = Observed::of(trace, dev);
+        let seen = Observed::from_trace(trace, dev);
         let served = seen.syncs.iter().filter_map(|sync| match sync.service {
             Service::Commit(place) => Some((sync, place)),
             _ => None,
@@ -53,7 +53,7 @@ fn everything(trace: &Trace) {
         let sets = write_model(trace, &seen);
         let classified = sets.x.writers + sets.y.writers + sets.z.writers;
         assert!(classified <= seen.writes.len() as u64);
-        let row = Quantities::of(&seen, 1.0);
+        let row = Quantities::from_observed(&seen, 1.0);
         assert!(
             row.values.values().all(|value| value.is_finite()),
             "{row:?}"
@@ -64,7 +64,7 @@ fn everything(trace: &Trace) {
 /// Replays the threads.
 fn foretold(trace: &Trace) {
     if let Ok(machine) = Calibration::measure(trace, DEV) {
-        let answer = Foretold::of(&machine, &RULES);
+        let answer = Foretold::new(&machine, &RULES);
         for prediction in answer.predictions {
             assert!(prediction.gain.is_finite() && prediction.gain >= 0.0);
         }
@@ -76,8 +76,8 @@ proptest! {
 
     #[test]
     fn any_spans(spans in prop::collection::vec(any_span(1), 0..60)) {
-        everything(&Trace::of(spans.clone()));
-        foretold(&Trace::of(spans.clone()));
+        everything(&Trace::from_spans(spans.clone()));
+        foretold(&Trace::from_spans(spans.clone()));
         // Built by hand, unsorted.
         let trace = Trace { spans, ..Trace::default() };
         everything(&trace);
@@ -89,7 +89,7 @@ proptest! {
     fn losses(lost in prop::collection::vec(any::<bool>(), 600), seed in any::<u64>()) {
         let little = Little { rounds: 20, writes: 2, wait_ns: 300 * US, flush_ns: MS, seed, ..Little::default() };
         let kept = little.spans().into_iter().zip(lost.iter().chain(std::iter::repeat(&false)));
-        let trace = Trace::of(kept.filter(|(_, lost)| !**lost).map(|(span, _)| span));
+        let trace = Trace::from_spans(kept.filter(|(_, lost)| !**lost).map(|(span, _)| span));
         everything(&trace);
         foretold(&trace);
     }
@@ -98,7 +98,7 @@ proptest! {
 #[test]
 fn small_and_odd_traces() {
     everything(&Trace::default());
-    let each = Trace::of(SpanKind::ALL.map(|kind| span(kind, 0, 5, 5)));
+    let each = Trace::from_spans(SpanKind::ALL.map(|kind| span(kind, 0, 5, 5)));
     everything(&each);
     foretold(&each);
     let thousand = Little {

@@ -66,8 +66,8 @@ fn spans_of(writer: &Writer, (wait_ns, waited_ns): (u64, u64)) -> Vec<Span> {
 /// Models each writer with its wait against a commit from 100 to 180.
 fn modelled(writers: &[(Writer, (u64, u64))]) -> WriteModel {
     let spans = writers.iter().flat_map(|(it, wait)| spans_of(it, *wait));
-    let trace = Trace::of(spans.chain([commit(5, 100, 180)]));
-    write_model(&trace, &Observed::of(&trace, DEV))
+    let trace = Trace::from_spans(spans.chain([commit(5, 100, 180)]));
+    write_model(&trace, &Observed::from_trace(&trace, DEV))
 }
 
 fn near(a: f64, b: f64) {
@@ -122,7 +122,7 @@ fn writers_of_a_loop_wait_as_long_as_they_did() {
         ..Little::default()
     };
     let trace = little.trace();
-    let model = write_model(&trace, &Observed::of(&trace, DEV));
+    let model = write_model(&trace, &Observed::from_trace(&trace, DEV));
     let writers = model.x.writers + model.y.writers + model.z.writers;
     assert!(writers > 1000, "{model:?}");
     // The writes of a round wait a millisecond, nearly all of their time.
@@ -134,7 +134,7 @@ fn writers_of_a_loop_wait_as_long_as_they_did() {
     // Without a sync after the writes there is no fsync time, and hence no writer.
     let mut spans = little.spans();
     spans.retain(|span| !span.kind.is_file_sync());
-    let trace = Trace::of(spans);
-    let none = write_model(&trace, &Observed::of(&trace, DEV));
+    let trace = Trace::from_spans(spans);
+    let none = write_model(&trace, &Observed::from_trace(&trace, DEV));
     assert_eq!(none, WriteModel::default());
 }

@@ -39,10 +39,7 @@ impl ReportError {
         match self {
             Self::Failed { .. } => true,
             Self::Lab { source, .. } => {
-                matches!(
-                    source,
-                    GuestPanic { .. } | HostTimeout { .. } | NoResults { .. }
-                )
+                matches!(source, GuestPanic { .. } | HostTimeout { .. } | NoResults { .. })
             }
         }
     }

@@ -87,7 +87,7 @@ pub enum Action {
 }
 
 impl Memory {
-    fn of(&self, mounted: &Mounted) -> Option<&Standing> {
+    fn standing(&self, mounted: &Mounted) -> Option<&Standing> {
         let key = key(mounted);
         let found = self.mounts.iter().find(|(other, _)| *other == key);
         found.map(|(_, standing)| standing)
@@ -145,7 +145,8 @@ impl Memory {
     }
 
     fn mounts_of_ours<'a>(&'a self, seen: &'a Seen) -> impl Iterator<Item = &'a Mounted> + 'a {
-        let is_ours = |mounted: &&Mounted| matches!(self.of(mounted), Some(Standing::Ours { .. }));
+        let is_ours =
+            |mounted: &&Mounted| matches!(self.standing(mounted), Some(Standing::Ours { .. }));
         seen.mounted.iter().filter(is_ours)
     }
 }
@@ -210,7 +211,7 @@ fn follow(
     memory: &mut Memory,
     actions: &mut Vec<Action>,
 ) {
-    let Some(Standing::Ours { mut knobs }) = memory.of(mounted).cloned() else {
+    let Some(Standing::Ours { mut knobs }) = memory.standing(mounted).cloned() else {
         return;
     };
     for (knob, path, id) in groups {
@@ -253,7 +254,7 @@ fn wanted(
         memory.say(format!("{name}: {obstacle}; {state}"), actions);
         return;
     }
-    let standing = memory.of(mounted).cloned();
+    let standing = memory.standing(mounted).cloned();
     match (standing, attached) {
         (Some(Standing::LeftAlone), _) => {}
         (None, None) => {
@@ -318,7 +319,7 @@ fn unwanted(
     memory: &mut Memory,
     actions: &mut Vec<Action>,
 ) {
-    if matches!(memory.of(mounted), Some(Standing::Ours { .. })) && attached.is_some() {
+    if matches!(memory.standing(mounted), Some(Standing::Ours { .. })) && attached.is_some() {
         let point = mounted
             .points
             .first()

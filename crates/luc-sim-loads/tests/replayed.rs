@@ -183,13 +183,13 @@ fn pairs() -> Trace {
             tid,
             dev: DEV,
             pid: 1,
-            ..Span::of(SpanKind::Commit, begin_ns, end_ns)
+            ..Span::new(SpanKind::Commit, begin_ns, end_ns)
         };
         spans.push(Span {
             marks_ns: [begin_ns + 2 * US; 3],
             ..commit
         });
-        let sync = Span::of(
+        let sync = Span::new(
             SpanKind::Fsync,
             begin_ns - 4 * MS + 100 * US,
             end_ns + 5 * US,
@@ -202,7 +202,7 @@ fn pairs() -> Trace {
             ..sync
         }));
     }
-    Trace::of(spans)
+    Trace::from_spans(spans)
 }
 
 #[test]
@@ -255,13 +255,13 @@ fn gaps(cpus: Option<u16>, threads: u32) -> Trace {
             tid,
             dev: DEV,
             pid: 1,
-            ..Span::of(SpanKind::Commit, begin_ns, begin_ns + 4 * MS)
+            ..Span::new(SpanKind::Commit, begin_ns, begin_ns + 4 * MS)
         };
         spans.push(Span {
             marks_ns: [begin_ns + 20 * US; 3],
             ..commit
         });
-        let sync = Span::of(SpanKind::Fsync, begin_ns - 10 * US, begin_ns + 4 * MS);
+        let sync = Span::new(SpanKind::Fsync, begin_ns - 10 * US, begin_ns + 4 * MS);
         spans.extend((0..threads).map(|thread| Span {
             tid,
             done_tid: tid - 1,
@@ -270,7 +270,7 @@ fn gaps(cpus: Option<u16>, threads: u32) -> Trace {
             ..sync
         }));
     }
-    let mut trace = Trace::of(spans);
+    let mut trace = Trace::from_spans(spans);
     if let Some(cpus) = cpus {
         let pairs = &mut trace.header.pairs;
         pairs.insert("cpus".into(), cpus.to_string());

@@ -70,7 +70,7 @@ impl Recording {
             }
             _ => None,
         });
-        let trace = Trace::of(spans);
+        let trace = Trace::from_spans(spans);
         Trace {
             header: self.header,
             lines,
@@ -234,7 +234,7 @@ impl Recorder {
                 pid: pid(tape.journal),
                 tgid: pid(tape.journal),
                 dev: DEV,
-                ..Span::of(SpanKind::Commit, now_ns, now_ns)
+                ..Span::new(SpanKind::Commit, now_ns, now_ns)
             });
             return;
         }
@@ -306,7 +306,7 @@ fn of_task(kind: SpanKind, task: TaskId, begin_ns: u64, end_ns: u64) -> Span {
         dev: DEV,
         pid: pid(task),
         tgid: pid(task),
-        ..Span::of(kind, begin_ns, end_ns)
+        ..Span::new(kind, begin_ns, end_ns)
     }
 }
 

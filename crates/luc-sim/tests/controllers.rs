@@ -25,7 +25,7 @@ fn node(load: &Load, params: Params) -> Node {
 fn run(load: &Load, params: Params, ns: u64) -> Found {
     let mut node = node(load, params);
     node.run(ns);
-    Found::of(node)
+    Found::from_node(node)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ struct Found {
 }
 
 impl Found {
-    fn of(node: Node) -> Self {
+    fn from_node(node: Node) -> Self {
         let trace = node.recording().into_trace();
         let commit = |event: &Event| match *event {
             Event::Commit {
@@ -148,7 +148,7 @@ fn a_limit_of_nothing_is_forgotten_once_raised() {
     node.run(S / 4);
     node.set(Params::default());
     node.run(S);
-    let found = Found::of(node);
+    let found = Found::from_node(node);
     assert!(found.commits[..40].iter().all(|one| one.held_ns == 0));
     assert_served_together(&found, 8);
 }

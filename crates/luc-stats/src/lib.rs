@@ -28,7 +28,7 @@ pub struct Interval {
 
 impl Interval {
     /// The interval of the mean of these values; `None` if there are none.
-    pub fn of(values: &[f64], confidence: f64) -> Option<Self> {
+    pub fn from_values(values: &[f64], confidence: f64) -> Option<Self> {
         Self::of_known(values, confidence, &Prior::NONE)
     }
 
@@ -40,7 +40,7 @@ impl Interval {
         }
         let n = repeats as f64;
         let mean = values.iter().sum::<f64>() / n;
-        let own = Variance::of(values, mean);
+        let own = Variance::from_values(values, mean);
         let half = prior.moderated(own).map(|better| {
             let error = (better.value / n).sqrt();
             quantile(confidence, better.freedom) * error
@@ -72,10 +72,13 @@ impl Interval {
         confidence: f64,
         prior: &Prior,
     ) -> Option<Self> {
-        let (a, b) = (Self::of(first, confidence)?, Self::of(second, confidence)?);
+        let (a, b) = (
+            Self::from_values(first, confidence)?,
+            Self::from_values(second, confidence)?,
+        );
         let mean = a.mean - b.mean;
         let of_mean = |values: &[f64], mean: f64| {
-            let better = prior.moderated(Variance::of(values, mean))?;
+            let better = prior.moderated(Variance::from_values(values, mean))?;
             Some((better.value / values.len() as f64, better.freedom))
         };
         let errors = of_mean(first, a.mean).zip(of_mean(second, b.mean));
@@ -116,7 +119,7 @@ impl Interval {
     /// The interval of the standard deviation of these values as a share of their mean, by the
     /// chi-squared distribution; `None` for fewer than two values, or a mean that is not above 0.
     pub fn of_spread(values: &[f64], confidence: f64) -> Option<Self> {
-        let plain = Self::of(values, confidence)?;
+        let plain = Self::from_values(values, confidence)?;
         let share = plain.sd.filter(|_| plain.mean > 0.0)? / plain.mean;
         let freedom = plain.repeats as f64 - 1.0;
         let chi = ChiSquared::new(freedom).ok()?;
@@ -162,7 +165,7 @@ pub struct Variance {
 
 impl Variance {
     /// Estimates the variance around a given mean; a single value has no degree of freedom.
-    fn of(values: &[f64], mean: f64) -> Self {
+    fn from_values(values: &[f64], mean: f64) -> Self {
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let freedom = values.len() as f64 - 1.0;
         Self {
@@ -174,7 +177,7 @@ impl Variance {
     /// Estimates the variance of values; `None` for fewer than two.
     pub fn of_values(values: &[f64]) -> Option<Self> {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
-        (values.len() > 1).then(|| Self::of(values, mean))
+        (values.len() > 1).then(|| Self::from_values(values, mean))
     }
 }
 
@@ -274,16 +277,16 @@ mod tests {
     #[test]
     fn a_worked_interval() {
         // Mean 10, n 4: half width 3.1824 * sd / 2.
-        let interval = Interval::of(&[9.0, 9.0, 11.0, 11.0], 0.95).unwrap();
+        let interval = Interval::from_values(&[9.0, 9.0, 11.0, 11.0], 0.95).unwrap();
         let sd = (4.0_f64 / 3.0).sqrt();
         let (low, high) = interval.ends.unwrap();
         assert!((interval.sd.unwrap() - sd).abs() < 1e-12);
         assert!((high - low - 2.0 * 3.182_446 * sd / 2.0).abs() < 1e-4);
         assert_eq!(interval.beyond(5.0), 1);
         assert_eq!(interval.beyond(10.5), 0);
-        let single = Interval::of(&[5.0], 0.95).unwrap();
+        let single = Interval::from_values(&[5.0], 0.95).unwrap();
         assert_eq!((single.ends, single.beyond(1.0)), (None, 0));
-        assert_eq!(Interval::of(&[], 0.95), None);
+        assert_eq!(Interval::from_values(&[], 0.95), None);
         assert_eq!(Interval::of_ratios(&[1.0, 0.0], 0.95, &Prior::NONE), None);
     }
 
@@ -338,7 +341,7 @@ mod tests {
 
         #[test]
         fn the_mean_lies_in_its_interval(values in proptest::collection::vec(-1e6_f64..1e6, 2..20)) {
-            let interval = Interval::of(&values, 0.95).unwrap();
+            let interval = Interval::from_values(&values, 0.95).unwrap();
             let (low, high) = interval.ends.unwrap();
             prop_assert!(low <= interval.mean && interval.mean <= high);
         }

@@ -23,7 +23,7 @@ pub struct Modes {
 impl Modes {
     /// Splits the runs at their widest gap. They have two groups if that gap is wider than either
     /// group; `None` if they have one, or are too few to tell.
-    pub fn of(values: &[f64], confidence: f64) -> Option<Self> {
+    pub fn from_values(values: &[f64], confidence: f64) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         if sorted.len() < RUNS_MIN {
@@ -87,13 +87,17 @@ mod tests {
             let lower = (0..40 - upper).map(|run| 101.0 + (run % 7) as f64);
             lower.chain((0..upper).map(|_| 169.0)).collect()
         };
-        let modes = Modes::of(&runs(10), 0.95).unwrap();
+        let modes = Modes::from_values(&runs(10), 0.95).unwrap();
         assert!((modes.upper_share - 0.25).abs() < 1e-9 && modes.runs == 40);
         assert!((modes.means[1] - 169.0).abs() < 1e-9 && modes.means[0] < 108.0);
         assert!(modes.ends.0 < 0.25 && 0.25 < modes.ends.1);
-        assert_eq!(Modes::of(&runs(0), 0.95), None, "one rate");
-        assert_eq!(Modes::of(&runs(40), 0.95), None, "always the same");
-        assert_eq!(Modes::of(&runs(10)[25..], 0.95), None, "too few runs");
+        assert_eq!(Modes::from_values(&runs(0), 0.95), None, "one rate");
+        assert_eq!(Modes::from_values(&runs(40), 0.95), None, "always the same");
+        assert_eq!(
+            Modes::from_values(&runs(10)[25..], 0.95),
+            None,
+            "too few runs"
+        );
     }
 
     /// Runs that are spread evenly are one group. One in 450 such samples of the least size shows a
@@ -104,7 +108,7 @@ mod tests {
         let split = (0..samples).filter(|seed| {
             let mut random = fastrand::Rng::with_seed((*seed).into());
             let values: Vec<f64> = (0..RUNS_MIN).map(|_| random.f64()).collect();
-            Modes::of(&values, 0.95).is_some()
+            Modes::from_values(&values, 0.95).is_some()
         });
         let split = split.count();
         assert!(split * 200 < samples.into(), "{split} of {samples}");

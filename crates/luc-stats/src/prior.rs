@@ -31,7 +31,7 @@ impl Prior {
 
     /// Estimates the distribution from points of one kind. Fewer than three points tell nothing,
     /// nor do points half of which have no spread.
-    pub fn of(points: &[Variance]) -> Self {
+    pub fn from_variances(points: &[Variance]) -> Self {
         let mut sorted: Vec<f64> = points.iter().map(|point| point.value).collect();
         sorted.sort_by(f64::total_cmp);
         let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0.0);
@@ -141,7 +141,7 @@ mod tests {
             .iter()
             .filter_map(|it| Variance::of_values(it))
             .collect();
-        Prior::of(&variances)
+        Prior::from_variances(&variances)
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl Sight {
     /// Returns its word in headers and JSON: that of the spans that need it.
     pub fn word(self) -> &'static str {
         let mut kinds = SpanKind::ALL.into_iter();
-        let kind = kinds.find(|kind| Self::of(*kind) == Some(self));
+        let kind = kinds.find(|kind| Self::from_kind(*kind) == Some(self));
         kind.map_or("flush", SpanKind::text)
     }
 
@@ -62,7 +62,7 @@ impl Sight {
     }
 
     /// Returns the sight that a kind of spans needs; `None` if a tracer always sees the kind.
-    pub fn of(kind: SpanKind) -> Option<Self> {
+    pub fn from_kind(kind: SpanKind) -> Option<Self> {
         match kind {
             SpanKind::Open => Some(Self::Opens),
             SpanKind::Write => Some(Self::Writes),
@@ -77,7 +77,7 @@ impl Sight {
 
     /// Tells whether a tracer that does not see `unseen` sees spans of this kind.
     pub fn sees(unseen: &Unseen, kind: SpanKind) -> bool {
-        Self::of(kind).is_none_or(|sight| !unseen.contains(&sight))
+        Self::from_kind(kind).is_none_or(|sight| !unseen.contains(&sight))
     }
 
     pub fn is_wait(self) -> bool {
@@ -140,10 +140,10 @@ mod tests {
     #[test]
     fn kinds_are_called_alike() {
         for kind in SpanKind::ALL {
-            let hidden: Unseen = Sight::of(kind).into_iter().collect();
+            let hidden: Unseen = Sight::from_kind(kind).into_iter().collect();
             assert_eq!(Sight::sees(&hidden, kind), hidden.is_empty());
             assert!(Sight::sees(&Unseen::new(), kind));
-            if let Some(sight) = Sight::of(kind) {
+            if let Some(sight) = Sight::from_kind(kind) {
                 assert_eq!(sight.word(), kind.text());
                 assert_eq!(sight.is_wait(), kind.is_wait());
             }

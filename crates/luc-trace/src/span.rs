@@ -151,7 +151,7 @@ pub struct Span {
 
 impl Span {
     /// Creates a span with these times, which is otherwise empty.
-    pub fn of(kind: SpanKind, begin_ns: u64, end_ns: u64) -> Self {
+    pub fn new(kind: SpanKind, begin_ns: u64, end_ns: u64) -> Self {
         Self {
             kind,
             begin_ns,

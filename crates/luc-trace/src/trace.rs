@@ -108,7 +108,7 @@ impl Trace {
     }
 
     /// Creates a recording from these spans, which may include tasks; for simulators and tests.
-    pub fn of(spans: impl IntoIterator<Item = Span>) -> Self {
+    pub fn from_spans(spans: impl IntoIterator<Item = Span>) -> Self {
         let mut trace = Self::default();
         for span in spans {
             trace.take(&span);
@@ -235,12 +235,12 @@ mod tests {
         let sync = |pid, begin_ns, end_ns, flags| Span {
             pid,
             flags,
-            ..Span::of(SpanKind::Fsync, begin_ns, end_ns)
+            ..Span::new(SpanKind::Fsync, begin_ns, end_ns)
         };
         let whole = sync(1, 10, 35, 0);
         let earlier = sync(2, 5, 34, EARLIER);
         let going_on = sync(3, 20, 30, UNFINISHED);
-        let trace = Trace::of([
+        let trace = Trace::from_spans([
             sync(1, 10, 30, UNFINISHED),
             sync(2, 5, 30, EARLIER | UNFINISHED),
             going_on,

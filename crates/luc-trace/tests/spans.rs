@@ -48,7 +48,7 @@ fn some(count: u64) -> Vec<Span> {
             minor: 3,
         },
         pid: 7,
-        ..Span::of(SpanKind::Write, number * 10, number * 10 + 5)
+        ..Span::new(SpanKind::Write, number * 10, number * 10 + 5)
     };
     (0..count).map(span).collect()
 }
@@ -125,7 +125,7 @@ fn a_changed_byte_is_noticed() {
 
 #[test]
 fn tasks_are_known_by_their_last_name() {
-    let trace = Trace::of([task(7, "fork", 99), some(1)[0], task(7, "postgres", 99)]);
+    let trace = Trace::from_spans([task(7, "fork", 99), some(1)[0], task(7, "postgres", 99)]);
     assert_eq!(trace.task_name(7), "postgres");
     assert_eq!(trace.task_name(8), "an unnamed task (8)");
     assert_eq!((trace.tasks[&7].tgid, trace.tasks[&7].cgroup), (40, 99));
@@ -227,7 +227,7 @@ fn files_keep_their_paths() {
     let sync = Span {
         object: 4711,
         dev: "254:16".parse().unwrap(),
-        ..Span::of(SpanKind::Fsync, 9, 20)
+        ..Span::new(SpanKind::Fsync, 9, 20)
     };
     let path = "/srv/data/a 100% \n log (deleted)";
     writer.file(&sync, path).unwrap();

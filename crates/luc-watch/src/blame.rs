@@ -98,7 +98,7 @@ impl BlameWatch {
         trace.unseen = self.tracer.attached().unseen();
         let lost = self.tracer.lost();
         let lost = lost.map_err(|error| WatchError::untraceable(error, system))?;
-        let observed = Observed::of(&trace, self.device);
+        let observed = Observed::from_trace(&trace, self.device);
         Ok(BlameSample {
             device: self.device,
             covered: Duration::from_nanos(now_ns.saturating_sub(self.window.begin_ns)),
@@ -154,7 +154,7 @@ impl Window {
         let settled_ns = now_ns.saturating_sub(SETTLING_NS);
         let settled = |span: &&Span| span.kind != SpanKind::Commit || span.end_ns <= settled_ns;
         let spans = self.spans.iter().filter(settled);
-        Trace::of(self.names.values().chain(spans).copied())
+        Trace::from_spans(self.names.values().chain(spans).copied())
     }
 }
 
@@ -165,7 +165,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn commit(begin_ms: u64, end_ms: u64) -> Span {
-        Span::of(SpanKind::Commit, begin_ms * MS, end_ms * MS)
+        Span::new(SpanKind::Commit, begin_ms * MS, end_ms * MS)
     }
 
     fn window(spans: &[Span]) -> Window {
@@ -181,7 +181,7 @@ mod tests {
             pid: 7,
             tgid: 7,
             object: 42,
-            ..Span::of(SpanKind::Task, 0, 0)
+            ..Span::new(SpanKind::Task, 0, 0)
         };
         let name = name.with_name("dpkg");
         let mut window = window(&[name, commit(1_000, 2_000), commit(2_000, 3_000)]);

@@ -20,7 +20,7 @@ pub struct LossCauses {
 
 impl LossCauses {
     /// A tracer's possible causes; `chosen` if the user asked for kprobes.
-    pub fn of(tracer: &Tracer, chosen: bool) -> Self {
+    pub fn from_tracer(tracer: &Tracer, chosen: bool) -> Self {
         Self {
             ring: tracer.ring_was_full(),
             returns: returns(tracer.attached()),

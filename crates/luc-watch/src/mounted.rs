@@ -38,7 +38,7 @@ impl Mounts {
     /// The mounted file systems that the configuration could name, and those with LUC on.
     pub fn seen(&mut self, system: &dyn System, config: &Config) -> io::Result<Seen> {
         let mut mounted = self.mounted(system, config)?;
-        let healths = self.health.of(system, &self.journals);
+        let healths = self.health.look(system, &self.journals);
         for (one, health) in mounted.iter_mut().zip(healths) {
             if let Some(fault) = health.fault() {
                 one.obstacle = Some(fault.short().into());

@@ -45,7 +45,7 @@ pub struct Ratios {
 }
 
 impl Ratios {
-    fn of(counters: &BTreeMap<&'static str, i64>) -> Self {
+    fn from_counters(counters: &BTreeMap<&'static str, i64>) -> Self {
         let ratio = |part, whole| {
             let (part, whole) = (*counters.get(part)?, *counters.get(whole)?);
             (whole > 0).then(|| part as f64 / whole as f64)
@@ -83,7 +83,7 @@ impl AttachedStatus {
             mount_points: journal.map_or_else(Vec::new, |one| one.mount_points.clone()),
             health,
             knobs: shown,
-            ratios: Ratios::of(&counters),
+            ratios: Ratios::from_counters(&counters),
             counters,
             holds_barred_by: journal.and_then(Journal::holds_barred_by),
             stacked_on: stack::attached_below(system, attached.device, all)?,

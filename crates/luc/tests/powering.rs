@@ -330,7 +330,7 @@ fn recording(file: &Path, threads: u32) {
             pid,
             dev,
             tid,
-            ..Span::of(kind, begin_ns, begin_ns + 4000 * US)
+            ..Span::new(kind, begin_ns, begin_ns + 4000 * US)
         };
         let commit = Span {
             marks_ns: [begin_ns + 20 * US; 3],

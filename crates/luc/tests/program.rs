@@ -129,7 +129,7 @@ fn man_pages_render() {
     for policy in luc_control::policies() {
         assert!(tables.contains(&format!("fB{}\\fR\n{}\n", policy.text, policy.help)));
     }
-    for (code, meaning) in Code::of(&["on"]) {
+    for (code, meaning) in Code::for_verbs(&["on"]) {
         assert!(codes.contains(&format!("fB{}\\fR\n{meaning}\n", code.number())));
     }
     assert!(

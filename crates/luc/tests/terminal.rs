@@ -39,7 +39,7 @@ struct View {
 
 impl View {
     fn new() -> Self {
-        Self::of(|machine| {
+        Self::with(|machine| {
             let mut luc = Command::new(assert_cmd::cargo::cargo_bin("luc"));
             luc.args(["top", "--interval", "0.2", "--sysroot"])
                 .arg(machine.dir.path());
@@ -48,7 +48,7 @@ impl View {
     }
 
     /// Starts a view with the command that shows it.
-    fn of(command: impl FnOnce(&Pretended) -> Command) -> Self {
+    fn with(command: impl FnOnce(&Pretended) -> Command) -> Self {
         let machine = Pretended::new();
         machine.run(&["on", "/srv/data"]);
         let (keyboard, terminal) = luc_test::terminal();
@@ -267,7 +267,7 @@ fn a_panic_gives_the_terminal_back() {
         return;
     }
     let file = |machine: &Pretended| machine.dir.path().join("panic");
-    let view = View::of(|machine| {
+    let view = View::with(|machine| {
         let mut test = Command::new(std::env::current_exe().expect("this program"));
         test.args(["--exact", "a_panic_gives_the_terminal_back", "--nocapture"])
             .env(PANIC_AT, file(machine));
@@ -280,7 +280,7 @@ fn a_panic_gives_the_terminal_back() {
 /// A user who might press Ctrl-C sees how long it would still take.
 #[test]
 fn a_doctor_says_how_long_it_still_watches() {
-    let mut view = View::of(|machine| {
+    let mut view = View::with(|machine| {
         let mut luc = Command::new(assert_cmd::cargo::cargo_bin("luc"));
         luc.args(["doctor", "/srv/data", "--seconds", "3", "--sysroot"])
             .arg(machine.dir.path())

@@ -292,9 +292,11 @@ type Look = fn(&Trace) -> serde_json::Result<Value>;
 
 /// Verbs of `luc trace` that may follow the benchmark.
 const LOOKS: [(&str, Look); 2] = [
-    ("summary", |trace| serde_json::to_value(Summary::of(trace))),
+    ("summary", |trace| {
+        serde_json::to_value(Summary::from_trace(trace))
+    }),
     ("model", |trace| {
-        serde_json::to_value(Comparison::of(trace, DELAY_US))
+        serde_json::to_value(Comparison::from_trace(trace, DELAY_US))
     }),
 ];
 

@@ -165,7 +165,7 @@ fn modes_of(plot: &Plot, published: &Published, shown: &Shown<'_>) -> Vec<Vec<St
     let confidence = shown.campaign.stop.confidence;
     let points = shown.points(plot.block.get_ref(), &plot.fits);
     let row = |figure: &Figure, point: &PointResults<'_>| {
-        let modes = Modes::of(&point.values(figure), confidence)?;
+        let modes = Modes::from_values(&point.values(figure), confidence)?;
         let [lower, upper] = modes.means;
         if upper - lower <= published.same_share * upper {
             return None;

@@ -239,7 +239,7 @@ fn priors(shown: &Shown<'_>, claim: &Claim, figure: &Figure) -> BTreeMap<String,
             Variance::of_values(&values)
         });
     }
-    let of = |(vcpus, points): (String, Vec<Variance>)| (vcpus, Prior::of(&points));
+    let of = |(vcpus, points): (String, Vec<Variance>)| (vcpus, Prior::from_variances(&points));
     variances.into_iter().map(of).collect()
 }
 

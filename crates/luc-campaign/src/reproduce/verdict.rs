@@ -365,7 +365,7 @@ mod tests {
         }
     }
 
-    fn of(claim: &Claim, found: &Found) -> ClaimVerdict {
+    fn verdict(claim: &Claim, found: &Found) -> ClaimVerdict {
         judge(claim, found, &rules()).verdict
     }
 
@@ -385,7 +385,7 @@ mod tests {
             ((0.9, 1.4, 2.1), ClaimVerdict::Unknown),
             ((0.6, 0.7, 0.8), ClaimVerdict::Refuted),
         ] {
-            assert_eq!(of(&claim, &found(low, mean, high)), expected, "{mean}");
+            assert_eq!(verdict(&claim, &found(low, mean, high)), expected, "{mean}");
         }
     }
 
@@ -400,7 +400,7 @@ mod tests {
             ((-9.0, -4.0, 1.0), ClaimVerdict::Unknown),
             ((1.0, 2.0, 3.0), ClaimVerdict::Refuted),
         ] {
-            assert_eq!(of(&claim, &found(low, mean, high)), expected, "{mean}");
+            assert_eq!(verdict(&claim, &found(low, mean, high)), expected, "{mean}");
         }
     }
 
@@ -415,15 +415,21 @@ mod tests {
     #[test]
     fn missing_results_are_unknown() {
         let number = claim("unit = \"times\"\npublished = 2.26");
-        assert_eq!(of(&number, &Found::default()), ClaimVerdict::Unknown);
+        assert_eq!(verdict(&number, &Found::default()), ClaimVerdict::Unknown);
         let mut single = found(2.2, 2.2, 2.2);
         single.candidates[0].alone.ends = None;
-        assert_eq!(of(&number, &single), ClaimVerdict::Unknown);
+        assert_eq!(verdict(&number, &single), ClaimVerdict::Unknown);
         let every = claim("unit = \"times\"\nside = \"above\"\ntake = \"every\"");
-        assert_eq!(of(&every, &found(0.9, 1.0, 1.04)), ClaimVerdict::Refuted);
-        assert_eq!(of(&every, &found(0.9, 1.0, 1.2)), ClaimVerdict::Unknown);
+        assert_eq!(
+            verdict(&every, &found(0.9, 1.0, 1.04)),
+            ClaimVerdict::Refuted
+        );
+        assert_eq!(
+            verdict(&every, &found(0.9, 1.0, 1.2)),
+            ClaimVerdict::Unknown
+        );
         let mut partly = found(1.1, 1.2, 1.3);
-        assert_eq!(of(&every, &partly), ClaimVerdict::Reproduced);
+        assert_eq!(verdict(&every, &partly), ClaimVerdict::Reproduced);
         partly.measured = 3;
         let judged = judge(&every, &partly, &rules());
         assert_eq!(judged.verdict, ClaimVerdict::Unknown);
@@ -436,14 +442,17 @@ mod tests {
             measured: 3,
             ..found(0.7, 0.8, 0.9)
         };
-        assert_eq!(of(&every, &opposite), ClaimVerdict::Refuted);
-        assert_eq!(of(&number, &opposite), ClaimVerdict::Unknown);
-        assert_eq!(of(&number, &found(0.7, 0.8, 0.9)), ClaimVerdict::Refuted);
+        assert_eq!(verdict(&every, &opposite), ClaimVerdict::Refuted);
+        assert_eq!(verdict(&number, &opposite), ClaimVerdict::Unknown);
+        assert_eq!(
+            verdict(&number, &found(0.7, 0.8, 0.9)),
+            ClaimVerdict::Refuted
+        );
         let large = Found {
             measured: 3,
             ..found(2.2, 2.3, 2.4)
         };
-        assert_eq!(of(&number, &large), ClaimVerdict::Reproduced);
+        assert_eq!(verdict(&number, &large), ClaimVerdict::Reproduced);
     }
 
     #[test]
@@ -467,7 +476,7 @@ mod tests {
             (&gone, (0.2, 0.4), ClaimVerdict::Refuted),
         ] {
             let found = found(low, f64::midpoint(low, high), high);
-            assert_eq!(of(claim, &found), expected, "{low} to {high}");
+            assert_eq!(verdict(claim, &found), expected, "{low} to {high}");
         }
     }
 
@@ -486,7 +495,7 @@ mod tests {
              would settle it"
         );
         found.candidates.push(candidate(0.7, 0.8, 0.9));
-        assert_eq!(of(&every, &found), ClaimVerdict::Refuted);
+        assert_eq!(verdict(&every, &found), ClaimVerdict::Refuted);
     }
 
     #[test]
@@ -495,7 +504,7 @@ mod tests {
         let some = claim("unit = \"times\"\npublished = 2.26");
         let mut found = found(1.0, 1.2, 1.4);
         found.candidates.push(candidate(1.3, 1.5, 1.7));
-        assert_eq!(of(&some, &found), ClaimVerdict::SameDirection);
+        assert_eq!(verdict(&some, &found), ClaimVerdict::SameDirection);
         found.candidates.push(candidate(0.5, 1.4, 4.0));
         let judged = judge(&some, &found, &rules());
         let (interval, _) = judged.ours.clone().unwrap();

@@ -230,7 +230,7 @@ struct Ownership<'a> {
 }
 
 impl<'a> Ownership<'a> {
-    fn of(trace: &Trace, observed: &'a Observed, parties: &Parties) -> Self {
+    fn new(trace: &Trace, observed: &'a Observed, parties: &Parties) -> Self {
         let commits = &observed.commits;
         let asked_by = askers(trace, observed, parties);
         let phases: HashMap<(u32, u64), f64> = trace
@@ -290,8 +290,8 @@ pub fn askers_of(trace: &Trace) -> Askers {
     let devs: BTreeSet<Dev> = trace.each_span().map(|span| span.dev).collect();
     let mut all = Askers::new();
     for dev in devs {
-        let observed = Observed::of(trace, dev);
-        let parties = Parties::of(trace, &observed, By::Process);
+        let observed = Observed::from_trace(trace, dev);
+        let parties = Parties::from_trace(trace, &observed, By::Process);
         let owners = askers(trace, &observed, &parties);
         let named = observed
             .commits
@@ -368,8 +368,8 @@ struct Parties {
 }
 
 impl Parties {
-    fn of(trace: &Trace, observed: &Observed, by: By) -> Self {
-        let names = Names::of(trace, observed.dev);
+    fn from_trace(trace: &Trace, observed: &Observed, by: By) -> Self {
+        let names = Names::from_trace(trace, observed.dev);
         let party = |tgid, thread| {
             let process = names.process(tgid, thread);
             match by {
@@ -430,8 +430,8 @@ pub fn waiting_groups(trace: &Trace, observed: &Observed) -> Option<Vec<Waiter>>
 /// Tells for each party the commits that it caused, and how long it waited for others.
 /// O(n log n), and O(commits) for each sync that was seen in part.
 pub fn blame(trace: &Trace, observed: &Observed, by: By) -> Blame {
-    let parties = Parties::of(trace, observed, by);
-    let ownership = Ownership::of(trace, observed, &parties);
+    let parties = Parties::from_trace(trace, observed, by);
+    let ownership = Ownership::new(trace, observed, &parties);
     let mut tallies: BTreeMap<usize, Tally> = BTreeMap::new();
     for sync in &observed.syncs {
         let Service::Commit(place) = sync.service else {

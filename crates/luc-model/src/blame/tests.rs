@@ -4,11 +4,11 @@ use super::*;
 use luc_control::Dev;
 use luc_trace::{EARLIER, Span, Task, UNTIMED};
 
-fn of(pid: u32, kind: SpanKind, begin_ns: u64, end_ns: u64) -> Span {
+fn span_by(pid: u32, kind: SpanKind, begin_ns: u64, end_ns: u64) -> Span {
     Span {
         pid,
         tgid: pid,
-        ..Span::of(kind, begin_ns, end_ns)
+        ..Span::new(kind, begin_ns, end_ns)
     }
 }
 
@@ -16,7 +16,7 @@ fn commit(tid: u32, begin_ns: u64, end_ns: u64, marks_ns: [u64; 3]) -> Span {
     Span {
         tid,
         marks_ns,
-        ..of(1, SpanKind::Commit, begin_ns, end_ns)
+        ..span_by(1, SpanKind::Commit, begin_ns, end_ns)
     }
 }
 
@@ -25,20 +25,20 @@ fn sync(pid: u32, begin_ns: u64, end_ns: u64, tid: u32) -> Span {
     Span {
         tid,
         done_tid: 6,
-        ..of(pid, SpanKind::Fsync, begin_ns, end_ns)
+        ..span_by(pid, SpanKind::Fsync, begin_ns, end_ns)
     }
 }
 
 fn write(pid: u32, begin_ns: u64, end_ns: u64, amount: i64) -> Span {
     Span {
         amount,
-        ..of(pid, SpanKind::Write, begin_ns, end_ns)
+        ..span_by(pid, SpanKind::Write, begin_ns, end_ns)
     }
 }
 
 /// The spans, of tasks with names and, but for `mail`, with control groups.
 fn trace(spans: impl IntoIterator<Item = Span>) -> Trace {
-    let mut trace = Trace::of(spans);
+    let mut trace = Trace::from_spans(spans);
     for (pid, name, cgroup) in [
         (20, "dpkg", 1),
         (21, "tar", 1),
@@ -59,7 +59,7 @@ fn trace(spans: impl IntoIterator<Item = Span>) -> Trace {
 }
 
 fn blamed(trace: &Trace, by: By) -> Blame {
-    blame(trace, &Observed::of(trace, Dev::default()), by)
+    blame(trace, &Observed::from_trace(trace, Dev::default()), by)
 }
 
 fn find<'a>(blame: &'a Blame, name: &str) -> &'a Waiter {
@@ -78,7 +78,7 @@ fn shared() -> Trace {
         write(40, 140, 210, 8),
         Span {
             within: SpanKind::Write,
-            ..of(40, SpanKind::WaitBuffer, 150, 200)
+            ..span_by(40, SpanKind::WaitBuffer, 150, 200)
         },
     ])
 }
@@ -126,17 +126,21 @@ fn waits_are_divided_by_hand() {
 fn the_timers_commits_have_no_name() {
     let commit = |tid, begin_ns, end_ns| Span {
         tid,
-        ..Span::of(SpanKind::Commit, begin_ns, end_ns)
+        ..Span::new(SpanKind::Commit, begin_ns, end_ns)
     };
     let sync = Span {
         pid: 20,
         tgid: 20,
         tid: 8,
         done_tid: 6,
-        ..Span::of(SpanKind::Fsync, 50, 190)
+        ..Span::new(SpanKind::Fsync, 50, 190)
     };
-    let trace = Trace::of([commit(7, 10, 100), commit(8, 100, 180), sync]);
-    let blamed = blame(&trace, &Observed::of(&trace, Dev::default()), By::Process);
+    let trace = Trace::from_spans([commit(7, 10, 100), commit(8, 100, 180), sync]);
+    let blamed = blame(
+        &trace,
+        &Observed::from_trace(&trace, Dev::default()),
+        By::Process,
+    );
     let waiters = blamed.waiters;
     let by = &waiters[0].waited_for[0];
     assert_eq!((by.name.as_deref(), by.commits_ns), (None, 50.0));
@@ -206,13 +210,13 @@ fn a_commit_belongs_to_the_first_that_asked_for_it() {
     // A synchronous directory asked before.
     let untimed = Span {
         flags: UNTIMED,
-        ..of(40, SpanKind::Sync, 80, 80)
+        ..span_by(40, SpanKind::Sync, 80, 80)
     };
     assert_eq!(asked(90, Some(untimed)), (1, 1, commits(0, 0)));
     // A sync that began before the watch may have asked.
     let earlier = Span {
         flags: EARLIER,
-        ..of(40, SpanKind::Fsync, 10, 181)
+        ..span_by(40, SpanKind::Fsync, 10, 181)
     };
     assert_eq!(asked(120, Some(earlier)), (1, 0, commits(0, 1)));
     assert_eq!(asked(90, Some(earlier)), (2, 0, commits(0, 0)));
@@ -222,7 +226,7 @@ fn a_commit_belongs_to_the_first_that_asked_for_it() {
 fn nobody_is_blamed_for_what_is_unknown() {
     let earlier = Span {
         flags: EARLIER,
-        ..of(40, SpanKind::Fsync, 10, 181)
+        ..span_by(40, SpanKind::Fsync, 10, 181)
     };
     let trace = trace([
         commit(7, 100, 180, [100, 0, 0]),

@@ -83,7 +83,7 @@ pub struct Quantities {
 
 impl Quantities {
     /// Takes the quantities of [`ObservedTable`], with a throughput that the workload measured.
-    pub fn of(observed: &Observed, throughput_per_s: f64) -> Self {
+    pub fn from_observed(observed: &Observed, throughput_per_s: f64) -> Self {
         let table = observed.table();
         // The empty sum of floats is -0.
         let other_waits = observed.other_waits.values();

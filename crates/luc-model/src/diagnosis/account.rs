@@ -56,7 +56,7 @@ pub struct Account {
 impl Account {
     /// Books the time of a trace. A sync that a fast commit served has no commit among the spans:
     /// it counts as waiting for its own.
-    pub(super) fn of(
+    pub(super) fn new(
         trace: &Trace,
         observed: &Observed,
         duration_ns: u64,
@@ -218,7 +218,7 @@ mod tests {
     fn booked_by_hand() {
         let span = |kind, begin_ns, end_ns| Span {
             pid: 5,
-            ..Span::of(kind, begin_ns, end_ns)
+            ..Span::new(kind, begin_ns, end_ns)
         };
         let commit = |tid, begin, end, data_ns| Span {
             tid,
@@ -236,7 +236,7 @@ mod tests {
             marks_ns,
             ..span(SpanKind::Fsync, begin, end)
         };
-        let trace = Trace::of([
+        let trace = Trace::from_spans([
             commit(7, 100, 180, 8),
             commit(8, 190, 270, 16),
             sync(90, 275, 8, 6, [95, 120, 0]),
@@ -245,7 +245,12 @@ mod tests {
             pause(SpanKind::WaitBuffer, 310, 340, SpanKind::Write),
             pause(SpanKind::WaitSpace, 410, 417, SpanKind::Open),
         ]);
-        let got = Account::of(&trace, &Observed::of(&trace, Dev::default()), 400, false);
+        let got = Account::new(
+            &trace,
+            &Observed::from_trace(&trace, Dev::default()),
+            400,
+            false,
+        );
         let want = Account {
             duration_ns: 400.0,
             operations_ns: 185.0 + 40.0 + 60.0 + 7.0,

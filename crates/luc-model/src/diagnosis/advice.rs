@@ -29,7 +29,7 @@ pub enum Help {
 }
 
 impl Help {
-    pub(super) fn of(gain: Option<&Gain>) -> Self {
+    pub(super) fn from_gain(gain: Option<&Gain>) -> Self {
         let Some(gain) = gain.filter(|gain| gain.trusted) else {
             return Self::Unknown;
         };
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn both_ends_of_the_interval_count() {
         let help = |low, ratio, high| {
-            Help::of(Some(&Gain {
+            Help::from_gain(Some(&Gain {
                 of: "operations_per_s",
                 ratio,
                 low: Some(low),
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(help(0.9, 1.0, 1.2), Help::May);
         assert_eq!(help(0.9, 1.0, 1.04), Help::WouldNot);
         assert_eq!(help(1.01, 1.02, 1.03), Help::WouldNot);
-        assert_eq!(Help::of(None), Help::Unknown);
+        assert_eq!(Help::from_gain(None), Help::Unknown);
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub struct Confidence {
 }
 
 impl Confidence {
-    pub(super) fn of(
+    pub(super) fn new(
         trace: &Trace,
         observed: &Observed,
         slices: &Slices,

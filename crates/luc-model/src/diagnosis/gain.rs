@@ -49,18 +49,24 @@ pub struct Gains {
 }
 
 impl Gains {
-    pub(super) fn of(trace: &Trace, dev: Dev, slices: &Slices, facts: &Facts, luc: Luc) -> Self {
+    pub(super) fn from_trace(
+        trace: &Trace,
+        dev: Dev,
+        slices: &Slices,
+        facts: &Facts,
+        luc: Luc,
+    ) -> Self {
         // If LUC steered, its holds are in the trace.
         let machine = (luc != Luc::Steering).then(|| Calibration::measure(trace, dev).ok());
         let Some(machine) = machine.flatten() else {
             return Self::default();
         };
-        let foretold = Foretold::of(&machine, &RULES);
+        let foretold = Foretold::new(&machine, &RULES);
         let error_share = foretold.stock_error_share;
         let estimate = |rule| {
             let found = foretold.find(|its_rule| its_rule == rule)?;
             let has_base = foretold.stock.rates.operations_per_s > 0.0;
-            has_base.then(|| Estimate::of(found.gain, &found.gains, error_share))
+            has_base.then(|| Estimate::new(found.gain, &found.gains, error_share))
         };
         let copy_out = estimate(Rule::NoBlockedWrites);
         // LUC does not hold commits of a journal with fast commits. Elsewhere it tries holding, and

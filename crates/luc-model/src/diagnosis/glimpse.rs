@@ -48,7 +48,7 @@ pub struct ModuleCounts {
 
 impl ModuleCounts {
     /// Counts the events of a recording, which holds no counters.
-    pub fn of(lines: &[Record], dev: Dev) -> Self {
+    pub fn from_lines(lines: &[Record], dev: Dev) -> Self {
         let mut counts = Self {
             commits: Some(0),
             sync_events: Some(0),
@@ -109,7 +109,7 @@ pub struct Behind {
 
 impl Behind {
     /// Computes the bounds from the records of decisions about one file system, in order of time.
-    fn of(lines: &[Record], dev: Dev) -> Self {
+    fn from_lines(lines: &[Record], dev: Dev) -> Self {
         let mut behind = Self::default();
         let mut closed_ns = None;
         for line in lines {
@@ -187,7 +187,7 @@ pub struct Glimpse {
 
 /// Judges the counts of the module and its records, if there are any.
 pub fn glimpse(counts: ModuleCounts, lines: Option<&[Record]>, dev: Dev, facts: &Facts) -> Glimpse {
-    let behind = lines.map(|lines| Behind::of(lines, dev));
+    let behind = lines.map(|lines| Behind::from_lines(lines, dev));
     let luc = luc_in(lines.unwrap_or_default(), dev)
         .max(facts.luc)
         .unwrap_or_default();

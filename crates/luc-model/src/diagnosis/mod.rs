@@ -113,17 +113,17 @@ impl Diagnosis {
 
 /// Diagnoses the file system on `dev`. O(n log n) in the spans.
 pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
-    let observed = Observed::of(trace, dev);
+    let observed = Observed::from_trace(trace, dev);
     let luc = luc_state(trace, dev, facts);
-    let slices = Slices::of(trace, &observed, facts);
-    let mut gains = Gains::of(trace, dev, &slices, facts, luc);
+    let slices = Slices::from_trace(trace, &observed, facts);
+    let mut gains = Gains::from_trace(trace, dev, &slices, facts, luc);
     let asking_seen = !trace.unseen.contains(&Sight::Flushes);
     let waiters = asking_seen.then(|| blame(trace, &observed, By::Process).waiters);
     let groups = asking_seen.then(|| waiting_groups(trace, &observed));
     let control_groups = groups.flatten();
-    let processes = Processes::of(trace, &observed, waiters.as_deref());
-    let lasting = LastingSyncs::of(trace, dev);
-    let untimed = UntimedSyncs::of(trace, dev);
+    let processes = Processes::from_trace(trace, &observed, waiters.as_deref());
+    let lasting = LastingSyncs::from_trace(trace, dev);
+    let untimed = UntimedSyncs::from_trace(trace, dev);
     let lasting_process = lasting
         .longest
         .map(|sync| trace.process(sync.tgid, sync.pid).name);
@@ -147,9 +147,9 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
     if kinds.any(|kind| kind == VerdictKind::JournalTooSmall) {
         gains.doubt("LUC mostly does nothing while the journal has no space.");
     }
-    let mut confidence = Confidence::of(trace, &observed, &slices, &verdicts, facts, luc);
+    let mut confidence = Confidence::new(trace, &observed, &slices, &verdicts, facts, luc);
     confidence.lower_by_untimed(&untimed, slices.whole.table.sync.count);
-    let luc_help = Help::of(gains.luc.as_ref());
+    let luc_help = Help::from_gain(gains.luc.as_ref());
     let mut diagnosis = Diagnosis {
         file_system: facts.path.clone().unwrap_or_else(|| dev.to_string()),
         verdicts,
@@ -174,7 +174,7 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
     };
     diagnosis.advice = advice::advice(&diagnosis, facts);
     diagnosis.next_command = advice::next_command(&diagnosis, facts);
-    diagnosis.relief = Relief::of(&diagnosis, facts);
+    diagnosis.relief = Relief::new(&diagnosis, facts);
     diagnosis
 }
 

@@ -80,7 +80,11 @@ struct Tally {
 
 impl Processes {
     /// Needs the waits of processes; `None` if it cannot be seen when syncs ask.
-    pub(super) fn of(trace: &Trace, observed: &Observed, waiters: Option<&[Waiter]>) -> Self {
+    pub(super) fn from_trace(
+        trace: &Trace,
+        observed: &Observed,
+        waiters: Option<&[Waiter]>,
+    ) -> Self {
         let names = names(trace, observed);
         // Sorted by name and control group, which breaks ties below.
         let mut tallies: BTreeMap<&Process, Tally> = BTreeMap::new();
@@ -190,7 +194,7 @@ fn bulk(tallies: &BTreeMap<&Process, Tally>) -> Option<Bulk> {
 
 /// Returns the processes of the threads that sync, write or wait, by thread.
 fn names(trace: &Trace, observed: &Observed) -> HashMap<u32, Process> {
-    let of_threads = Names::of(trace, observed.dev);
+    let of_threads = Names::from_trace(trace, observed.dev);
     let mut of_process: HashMap<u32, Process> = HashMap::new();
     let mut names = HashMap::new();
     for span in trace.on(observed.dev) {

@@ -23,7 +23,7 @@ pub enum Relief {
 
 impl Relief {
     /// Judges a diagnosis whose advice is complete.
-    pub(super) fn of(diagnosis: &Diagnosis, facts: &Facts) -> Self {
+    pub(super) fn new(diagnosis: &Diagnosis, facts: &Facts) -> Self {
         if luc_is_offered(diagnosis) {
             return Self::Luc;
         }

@@ -41,7 +41,7 @@ impl Estimate {
 
     /// Estimates a value and its interval from its values in slices, and from a share by which it
     /// may be off in addition.
-    pub(crate) fn of(value: f64, of_slices: &[f64], error_share: f64) -> Self {
+    pub(crate) fn new(value: f64, of_slices: &[f64], error_share: f64) -> Self {
         let count = of_slices.len();
         let Some(t) = count.checked_sub(VALUES_MIN).and_then(|at| T_95.get(at)) else {
             return Self::exact(value);
@@ -64,11 +64,11 @@ pub(super) struct Slice {
 }
 
 impl Slice {
-    fn of(trace: &Trace, observed: &Observed, duration_ns: u64, facts: &Facts) -> Self {
+    fn from_trace(trace: &Trace, observed: &Observed, duration_ns: u64, facts: &Facts) -> Self {
         let fast_commit = facts.fast_commit == Some(true);
         Self {
             table: observed.table(),
-            account: Account::of(trace, observed, duration_ns, fast_commit),
+            account: Account::new(trace, observed, duration_ns, fast_commit),
         }
     }
 }
@@ -79,10 +79,10 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    pub fn of(trace: &Trace, observed: &Observed, facts: &Facts) -> Self {
+    pub fn from_trace(trace: &Trace, observed: &Observed, facts: &Facts) -> Self {
         let dev = observed.dev;
         let (first_ns, last_ns) = window(trace, observed, facts);
-        let whole = Slice::of(trace, observed, last_ns - first_ns, facts);
+        let whole = Slice::from_trace(trace, observed, last_ns - first_ns, facts);
         let length_ns = (last_ns - first_ns) / SLICES;
         let part = |_| Trace {
             unseen: trace.unseen.clone(),
@@ -99,7 +99,9 @@ impl Slices {
                 parts[at as usize].spans.push(*span);
             }
         }
-        let part = |part: &Trace| Slice::of(part, &Observed::of(part, dev), length_ns, facts);
+        let part = |part: &Trace| {
+            Slice::from_trace(part, &Observed::from_trace(part, dev), length_ns, facts)
+        };
         Self {
             whole,
             parts: parts.iter().map(part).collect(),
@@ -109,7 +111,7 @@ impl Slices {
     /// Estimates a value with its interval; `of` returns `None` for a slice without the value.
     pub fn estimate(&self, of: impl Fn(&Slice) -> Option<f64>) -> Estimate {
         let values: Vec<f64> = self.parts.iter().filter_map(&of).collect();
-        Estimate::of(of(&self.whole).unwrap_or(0.0), &values, 0.0)
+        Estimate::new(of(&self.whole).unwrap_or(0.0), &values, 0.0)
     }
 
     /// Estimates a share, with ends from 0 to 1.
@@ -136,13 +138,13 @@ mod tests {
     /// Values 1 to 5: variance 10 / 4, error of the mean sqrt(2.5 / 5), times 2.776.
     #[test]
     fn an_interval_by_hand() {
-        let got = Estimate::of(3.0, &[1.0, 2.0, 3.0, 4.0, 5.0], 0.0);
+        let got = Estimate::new(3.0, &[1.0, 2.0, 3.0, 4.0, 5.0], 0.0);
         let half = 2.776 * 0.5_f64.sqrt();
         assert!((got.low.unwrap() - (3.0 - half)).abs() < 1e-12, "{got:?}");
         assert!((got.high.unwrap() - (3.0 + half)).abs() < 1e-12);
-        assert_eq!(Estimate::of(3.0, &[1.0; 4], 0.0), Estimate::exact(3.0));
+        assert_eq!(Estimate::new(3.0, &[1.0; 4], 0.0), Estimate::exact(3.0));
         // Nothing varies, but the whole may be off by a tenth.
-        let off = Estimate::of(2.0, &[2.0; 8], 0.1);
+        let off = Estimate::new(2.0, &[2.0; 8], 0.1);
         assert!((off.low.unwrap() - 1.8).abs() < 1e-12, "{off:?}");
     }
 }

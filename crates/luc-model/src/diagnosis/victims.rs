@@ -50,7 +50,7 @@ pub(super) fn verdicts(
             unseen: trace.unseen.clone(),
             ..Trace::default()
         };
-        let slices = Slices::of(&part, &Observed::of(&part, dev), facts);
+        let slices = Slices::from_trace(&part, &Observed::from_trace(&part, dev), facts);
         if slices.whole.account.busiest_thread_share < BUSY_SHARE_MIN {
             continue;
         }

@@ -157,7 +157,7 @@ pub struct Observed {
 
 impl Observed {
     /// Extracts the file system on `dev`. O(n log n).
-    pub fn of(trace: &Trace, dev: Dev) -> Self {
+    pub fn from_trace(trace: &Trace, dev: Dev) -> Self {
         let mut observed = Self {
             dev,
             spans_lost: trace.spans_lost,

@@ -31,7 +31,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    pub fn of(trace: &Trace) -> Self {
+    pub fn from_trace(trace: &Trace) -> Self {
         let devs: BTreeSet<Dev> = trace.each_span().map(|span| span.dev).collect();
         Self {
             schema: 1,
@@ -40,7 +40,10 @@ impl Summary {
             lines_lost: trace.lines_lost.events,
             damage: trace.damage.clone(),
             unseen: trace.unseen.iter().map(|sight| sight.word()).collect(),
-            file_systems: devs.iter().map(|dev| FileSystem::of(trace, *dev)).collect(),
+            file_systems: devs
+                .iter()
+                .map(|dev| FileSystem::from_trace(trace, *dev))
+                .collect(),
         }
     }
 }
@@ -113,7 +116,7 @@ pub struct Model {
 }
 
 impl Model {
-    fn of(trace: &Trace, observed: &Observed) -> Self {
+    fn new(trace: &Trace, observed: &Observed) -> Self {
         let model = fsync_model(trace, observed);
         Self {
             syncs_predicted: model.syncs.len(),
@@ -127,7 +130,7 @@ impl Model {
 }
 
 impl FileSystem {
-    fn of(trace: &Trace, dev: Dev) -> Self {
+    fn from_trace(trace: &Trace, dev: Dev) -> Self {
         let mut counts: BTreeMap<&str, Option<u64>> = BTreeMap::new();
         let mut time_ns: BTreeMap<&str, Option<u64>> = BTreeMap::new();
         let mut bytes_written = 0_i64;
@@ -148,7 +151,7 @@ impl FileSystem {
             }
             bytes_written = bytes_written.saturating_add(span.amount.max(0));
         }
-        let observed = Observed::of(trace, dev);
+        let observed = Observed::from_trace(trace, dev);
         let asking_seen = !trace.unseen.contains(&Sight::Flushes);
         let processes = asking_seen.then(|| blame(trace, &observed, By::Process));
         let groups = asking_seen.then(|| waiting_groups(trace, &observed));
@@ -159,13 +162,13 @@ impl FileSystem {
             time_ns,
             bytes_written: Sight::sees(&trace.unseen, SpanKind::Write).then_some(bytes_written),
             table: observed.table(),
-            lasting: LastingSyncs::of(trace, dev),
+            lasting: LastingSyncs::from_trace(trace, dev),
             commits_by: processes.as_ref().map(|blame| blame.commits.clone()),
             waiters: processes.map(|blame| blame.waiters),
             control_groups: groups.flatten(),
-            untimed: UntimedSyncs::of(trace, dev),
-            slow: Slowness::of(trace, dev),
-            fsync_model: Model::of(trace, &observed),
+            untimed: UntimedSyncs::from_trace(trace, dev),
+            slow: Slowness::from_trace(trace, dev),
+            fsync_model: Model::new(trace, &observed),
             processes: Syncing::all(trace, dev),
         }
     }

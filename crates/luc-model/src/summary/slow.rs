@@ -43,7 +43,7 @@ pub struct Slowness {
 
 impl Slowness {
     /// Summarises the syncs of one file system in a recording.
-    pub fn of(trace: &Trace, dev: Dev) -> Self {
+    pub fn from_trace(trace: &Trace, dev: Dev) -> Self {
         let begin_ns = trace.bounds_ns().map_or(0, |(begin, _)| begin);
         let is_sync = |span: &&Span| span.kind.is_file_sync() || span.kind == SpanKind::Sync;
         let mut syncs: Vec<&Span> = trace.on(dev).filter(is_sync).collect();

@@ -22,7 +22,7 @@ pub fn span(kind: SpanKind, pid: u32, begin_ns: u64, end_ns: u64) -> Span {
     Span {
         pid,
         dev: DEV,
-        ..Span::of(kind, begin_ns, end_ns)
+        ..Span::new(kind, begin_ns, end_ns)
     }
 }
 
@@ -222,7 +222,7 @@ impl Little {
     }
 
     pub fn trace(&self) -> Trace {
-        Trace::of(self.spans())
+        Trace::from_spans(self.spans())
     }
 
     /// Returns when the next transaction is locked.

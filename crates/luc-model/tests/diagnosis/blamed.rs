@@ -14,7 +14,7 @@ const BYSTANDER: u32 = 30;
 /// Rounds of 20 ms, 10 s in all.
 const ROUNDS: u32 = 500;
 
-fn of(pid: u32, kind: SpanKind, begin_ms: u64, end_ms: u64) -> Span {
+fn span_by(pid: u32, kind: SpanKind, begin_ms: u64, end_ms: u64) -> Span {
     Span {
         tgid: pid,
         ..span(kind, pid, begin_ms * MS, end_ms * MS)
@@ -26,14 +26,14 @@ fn sync(pid: u32, begin_ms: u64, end_ms: u64, tid: u32, done_tid: u32) -> Span {
     Span {
         tid,
         done_tid,
-        ..of(pid, SpanKind::Fsync, begin_ms, end_ms)
+        ..span_by(pid, SpanKind::Fsync, begin_ms, end_ms)
     }
 }
 
 /// Repeats a round, which begins at a time in ms after a transaction.
 fn rounds(round: impl Fn(u64, u32) -> Vec<Span>) -> Trace {
     let spans = (0..ROUNDS).flat_map(|number| round(u64::from(number) * 20, 5 * number));
-    let mut trace = Trace::of(spans);
+    let mut trace = Trace::from_spans(spans);
     for (pid, name) in [
         (VICTIM, "victim"),
         (CULPRIT, "culprit"),
@@ -101,11 +101,11 @@ fn writers_that_a_commit_blocks_are_not_told_to_sync_less() {
         let mut round = vec![
             commit(tid + 1, at_ms * MS, (at_ms + 15) * MS),
             sync(CULPRIT, at_ms, at_ms + 15, tid + 1, tid),
-            of(VICTIM, SpanKind::Write, at_ms + 1, at_ms + 15),
+            span_by(VICTIM, SpanKind::Write, at_ms + 1, at_ms + 15),
         ];
         round.push(Span {
             within: SpanKind::Write,
-            ..of(VICTIM, SpanKind::WaitBuffer, at_ms + 2, at_ms + 14)
+            ..span_by(VICTIM, SpanKind::WaitBuffer, at_ms + 2, at_ms + 14)
         });
         round
     });
@@ -123,11 +123,11 @@ fn a_sync_beside_bulk_writes_is_not_told_to_write_less() {
             vec![
                 Span {
                     amount: bytes,
-                    ..of(by, SpanKind::Write, at_ms, at_ms + 1)
+                    ..span_by(by, SpanKind::Write, at_ms, at_ms + 1)
                 },
                 Span {
                     amount: 4096,
-                    ..of(VICTIM, SpanKind::Write, at_ms, at_ms + 1)
+                    ..span_by(VICTIM, SpanKind::Write, at_ms, at_ms + 1)
                 },
                 commit(tid + 1, flushed_ns, flushed_ns + MS),
                 Span {

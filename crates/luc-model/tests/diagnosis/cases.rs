@@ -181,7 +181,7 @@ fn a_neighbour_is_named() {
         };
         spans.push(task.with_name(name));
     }
-    let got = diagnose(&Trace::of(spans), DEV, &facts());
+    let got = diagnose(&Trace::from_spans(spans), DEV, &facts());
     let text = render(&got);
     let causes = &got.processes.causes;
     assert_eq!(causes[0].name, "syncer", "{text}");

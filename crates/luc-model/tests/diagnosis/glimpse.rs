@@ -58,7 +58,12 @@ fn line(time_ns: i64, event: Event) -> Record {
 }
 
 fn judged(lines: &[Record]) -> Glimpse {
-    glimpse(ModuleCounts::of(lines, DEV), Some(lines), DEV, &facts())
+    glimpse(
+        ModuleCounts::from_lines(lines, DEV),
+        Some(lines),
+        DEV,
+        &facts(),
+    )
 }
 
 /// The larger cost comes first.
@@ -70,7 +75,7 @@ fn writers_delayed_beside_convoys() {
             handles: Some(1000),
             writes_delayed: Some(300),
             write_delay_ns: Some(write_delay_ns),
-            ..ModuleCounts::of(&lines, DEV)
+            ..ModuleCounts::from_lines(&lines, DEV)
         };
         glimpse(counts, Some(&lines), DEV, &facts()).kinds
     };
@@ -126,7 +131,7 @@ fn unknown_delays_are_not_guessed() {
     assert!(text.contains(bounds), "{text}");
     assert_eq!(got.relief, Relief::None);
     // Without the records not even that is known.
-    let got = glimpse(ModuleCounts::of(&lines, DEV), None, DEV, &facts());
+    let got = glimpse(ModuleCounts::from_lines(&lines, DEV), None, DEV, &facts());
     assert_eq!(got.kinds, [VerdictKind::Unclear]);
     assert_eq!(got.behind, None);
 }
@@ -178,7 +183,7 @@ fn small_counts_have_words() {
     };
     let nothing = ModuleCounts {
         duration_ns: SECOND,
-        ..ModuleCounts::of(&[], DEV)
+        ..ModuleCounts::from_lines(&[], DEV)
     };
     let text = of(nothing);
     assert!(text.contains("\n  No sync waits for a commit.\n"), "{text}");
@@ -209,7 +214,7 @@ fn missing_counters_are_unknown() {
     let counts = ModuleCounts {
         write_delay_ns: None,
         commit_avg_ns: None,
-        ..ModuleCounts::of(&lines, DEV)
+        ..ModuleCounts::from_lines(&lines, DEV)
     };
     let got = glimpse(counts, None, DEV, &facts());
     let text = render_glimpse(&got);
@@ -238,7 +243,7 @@ fn nonsense_is_taken() {
     let other = Dev { major: 1, minor: 2 };
     let lines = commits(100, 1, 10_000);
     let got = glimpse(
-        ModuleCounts::of(&lines, other),
+        ModuleCounts::from_lines(&lines, other),
         Some(&lines),
         other,
         &facts(),
@@ -264,7 +269,12 @@ fn fast_commits_are_no_quiet() {
             fast_commits,
             ..facts()
         };
-        glimpse(ModuleCounts::of(&lines, DEV), Some(&lines), DEV, &facts)
+        glimpse(
+            ModuleCounts::from_lines(&lines, DEV),
+            Some(&lines),
+            DEV,
+            &facts,
+        )
     };
     let quiet = judged(Some(false), Some(0));
     assert_eq!(quiet.kinds, [VerdictKind::NoPressure]);

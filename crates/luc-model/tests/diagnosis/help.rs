@@ -72,7 +72,7 @@ fn fast_commits_are_not_held() {
             _ => {}
         }
     }
-    let trace = Trace::of(spans);
+    let trace = Trace::from_spans(spans);
     let judged = |fast_commits| {
         let facts = Facts {
             fast_commits,
@@ -175,7 +175,7 @@ fn a_loss_that_may_be_chance_is_no_reason_to_act() {
         let at_ns = end_ns + n * end_ns / 20;
         span(SpanKind::Write, 7, at_ns, at_ns + 165 * MS)
     });
-    let trace = Trace::of(convoys.into_iter().chain(quiet));
+    let trace = Trace::from_spans(convoys.into_iter().chain(quiet));
     let watched = Facts {
         watched_ns: Some((0, 8 * end_ns)),
         ..facts()
@@ -242,7 +242,7 @@ pub(crate) fn half_committed() -> Vec<Span> {
 #[test]
 fn a_gain_without_the_commits_is_doubted() {
     let spans = half_committed();
-    let got = diagnose(&Trace::of(spans), DEV, &facts());
+    let got = diagnose(&Trace::from_spans(spans), DEV, &facts());
     let gain = got.gain.as_ref().expect("it has commits");
     assert!(!gain.trusted && !gain.doubts.is_empty(), "{gain:?}");
     assert!(render(&got).contains("Do not trust it: "));

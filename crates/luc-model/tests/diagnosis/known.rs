@@ -24,7 +24,7 @@ fn quiet_time_counts() {
         ..commit
     };
     for spans in [vec![], vec![commit, sync]] {
-        let got = diagnose(&Trace::of(spans), DEV, &watched);
+        let got = diagnose(&Trace::from_spans(spans), DEV, &watched);
         let text = render(&got);
         assert_eq!(got.verdicts[0].kind, VerdictKind::NoPressure, "{text}");
         assert_eq!(got.confidence.level, Level::High, "{text}");
@@ -41,7 +41,7 @@ fn quiet_time_counts() {
         span.dev = Dev::default();
     }
     spans.extend([commit, sync]);
-    let got = diagnose(&Trace::of(spans), DEV, &facts());
+    let got = diagnose(&Trace::from_spans(spans), DEV, &facts());
     assert_eq!(got.verdicts[0].kind, VerdictKind::NoPressure);
 }
 
@@ -88,6 +88,6 @@ fn missing_events_lower_the_confidence() {
         }
         .spans();
         spans.retain(|span| span.kind != SpanKind::Commit || span.tid % 2 == 0);
-        assert_eq!(level(&Trace::of(spans), &facts()), Level::Low);
+        assert_eq!(level(&Trace::from_spans(spans), &facts()), Level::Low);
     }
 }

@@ -36,7 +36,7 @@ fn a_sync_that_does_not_end_is_told() {
     waits
         .sync_waits
         .insert(100, "its data to be written".into());
-    let got = diagnose(&Trace::of([whole_watch]), DEV, &waits);
+    let got = diagnose(&Trace::from_spans([whole_watch]), DEV, &waits);
     assert_eq!(got.verdicts[0].kind, VerdictKind::LastingSyncs);
     assert_eq!(got.relief, Relief::Device);
     let line = "/srv/data: 1 sync has been waiting for at least 12.0 s";
@@ -51,14 +51,14 @@ fn a_sync_that_does_not_end_is_told() {
     );
     // One that began before the watch and ended in it.
     let ended = partial(SECOND, 12 * SECOND, EARLIER);
-    let got = diagnose(&Trace::of([ended]), DEV, &watched());
+    let got = diagnose(&Trace::from_spans([ended]), DEV, &watched());
     assert_eq!(first_line(&got), "/srv/data: a sync took at least 11.0 s");
 }
 
 #[test]
 fn syncs_that_happen_to_go_on_change_nothing() {
     let short = partial(18 * SECOND - 900 * MS, 18 * SECOND, UNFINISHED);
-    let got = diagnose(&Trace::of([short]), DEV, &watched());
+    let got = diagnose(&Trace::from_spans([short]), DEV, &watched());
     assert_eq!(got.verdicts[0].kind, VerdictKind::NoPressure, "{got:?}");
     // As long as the others on a disk that takes long.
     let slow = |begin_ns, end_ns| span(SpanKind::Fsync, 100, begin_ns, end_ns);
@@ -67,14 +67,22 @@ fn syncs_that_happen_to_go_on_change_nothing() {
         slow(13 * SECOND, 16 * SECOND),
     ];
     let last = partial(16 * SECOND, 18 * SECOND, UNFINISHED);
-    let got = diagnose(&Trace::of(usual.into_iter().chain([last])), DEV, &watched());
+    let got = diagnose(
+        &Trace::from_spans(usual.into_iter().chain([last])),
+        DEV,
+        &watched(),
+    );
     assert!(!got.has(VerdictKind::LastingSyncs), "{got:?}");
     // A busy load has the same numbers with and without them.
     let busy = Little::default().spans();
     let end_ns = busy.iter().map(|span| span.end_ns).max().unwrap_or(0);
-    let without = diagnose(&Trace::of(busy.clone()), DEV, &facts());
+    let without = diagnose(&Trace::from_spans(busy.clone()), DEV, &facts());
     let last = partial(end_ns - MS, end_ns, UNFINISHED);
-    let with = diagnose(&Trace::of(busy.into_iter().chain([last])), DEV, &facts());
+    let with = diagnose(
+        &Trace::from_spans(busy.into_iter().chain([last])),
+        DEV,
+        &facts(),
+    );
     assert_eq!(with.account, without.account);
     assert_eq!(with.verdicts, without.verdicts);
 }
@@ -90,7 +98,7 @@ fn data_bound() -> Trace {
             ..span(SpanKind::Fsync, 100, begin_ns, end_ns)
         }
     });
-    let mut trace = Trace::of(syncs);
+    let mut trace = Trace::from_spans(syncs);
     let task = Task {
         name: "app".into(),
         tgid: 100,
@@ -206,7 +214,7 @@ fn a_device_that_delays_is_named() {
 fn waits_without_syncs_are_told() {
     let waits = |count: u64| {
         let times = (0..count).map(|number| 10 * SECOND + number * 8 * SECOND / count);
-        Trace::of(times.map(|ns| Span {
+        Trace::from_spans(times.map(|ns| Span {
             flags: UNTIMED,
             ..span(SpanKind::Sync, 100, ns, ns)
         }))
@@ -251,7 +259,7 @@ fn bulk_copying_hides_no_process() {
             )
         });
     }
-    let got = diagnose(&Trace::of(spans), DEV, &facts());
+    let got = diagnose(&Trace::from_spans(spans), DEV, &facts());
     check_text(&got);
     assert_eq!(
         got.verdicts[0].kind,

@@ -121,7 +121,7 @@ fn every_text_has_units_and_fits() {
     // Writes are almost all that happens.
     let writes = (0..100).map(|n| span(SpanKind::Write, 7, n * 100 * MS, n * 100 * MS + 90 * MS));
     let busy = span(SpanKind::Fsync, 8, 0, 3 * SECOND);
-    let got = diagnose(&Trace::of(writes.chain([busy])), DEV, &facts());
+    let got = diagnose(&Trace::from_spans(writes.chain([busy])), DEV, &facts());
     check_text(&got);
     seen.extend(got.verdicts.iter().map(|verdict| verdict.kind));
     seen.sort_unstable();
@@ -150,8 +150,8 @@ proptest! {
             ..Facts::default()
         };
         for trace in [
-            Trace { spans_lost, ..Trace::of(spans.clone()) },
-            Trace { unseen, ..Trace::of(spans.clone()) },
+            Trace { spans_lost, ..Trace::from_spans(spans.clone()) },
+            Trace { unseen, ..Trace::from_spans(spans.clone()) },
             // Built by hand, unsorted.
             Trace { spans, ..Trace::default() },
         ] {

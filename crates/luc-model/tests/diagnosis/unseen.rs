@@ -123,7 +123,7 @@ fn caveats_stand_once() {
     let spans = half_committed();
     let trace = Trace {
         spans_lost: spans.len() as u64,
-        ..Trace::of(spans)
+        ..Trace::from_spans(spans)
     };
     let (_, text) = judged(&trace, &facts());
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -140,7 +140,7 @@ fn caveats_stand_once() {
 fn quantities_of_a_ranking_are_missing() {
     let of = |unseen: &[Sight]| {
         let trace = blind(&convoys(), unseen);
-        Quantities::of(&Observed::of(&trace, DEV), 1.0).values
+        Quantities::from_observed(&Observed::from_trace(&trace, DEV), 1.0).values
     };
     let all = of(&[]);
     let blind = of(&Sight::ALL);
@@ -172,7 +172,7 @@ fn processes_have_one_name() {
     let threads: Vec<u32> = spans.iter().map(|span| span.pid).collect();
     spans.extend(threads.iter().map(|pid| task(*pid, "worker", 8)));
     spans.push(task(40, "mailer", 7));
-    let mut trace = Trace::of(spans);
+    let mut trace = Trace::from_spans(spans);
     trace
         .cgroups
         .insert(7, "/system.slice/mailer.service".into());

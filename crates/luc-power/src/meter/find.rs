@@ -22,7 +22,8 @@ pub fn find(root: &Path, external: Option<&External>) -> Result<Found, MeterErro
         });
     }
     let powercap = root.join("sys/class/powercap");
-    let packages = Zones::of(&powercap).or_else(|| Zones::of_hwmon(&root.join("sys/class/hwmon")));
+    let packages =
+        Zones::read(&powercap).or_else(|| Zones::of_hwmon(&root.join("sys/class/hwmon")));
     if let Some(packages) = packages {
         return Ok(Found {
             boundary: packages.boundary,
@@ -49,7 +50,7 @@ impl Zones {
     /// Takes the zones of packages, and of DRAM if each package has it. Leaves out `core` and
     /// `uncore`, which are inside a package, `psys`, which contains all, and the packages that
     /// `intel-rapl-mmio` shows again. The names are the same on processors of AMD.
-    fn of(powercap: &Path) -> Option<Self> {
+    fn read(powercap: &Path) -> Option<Self> {
         let mut packages: BTreeMap<String, Package> = BTreeMap::new();
         let zones = named(powercap, "name");
         let zones = || {

@@ -472,7 +472,7 @@ fn the_documents_systems_are_disks() {
     assert_eq!(cached.get("cache_bytes"), Some(1 << 20));
     // The data sheets' sustained rates, less the decline over an eighth of the disk.
     for (name, per_s_bytes) in [("nehalem-hdd", 67.8e6), ("nehalem-raid10", 171e6)] {
-        let found = Figures::of(&kind(name).member).read_stream_per_s_bytes;
+        let found = Figures::from_params(&kind(name).member).read_stream_per_s_bytes;
         assert!(
             (0.92..1.0).contains(&(found / per_s_bytes)),
             "{name}: {found}"

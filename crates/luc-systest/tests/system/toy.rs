@@ -84,8 +84,8 @@ fn build(copy: &Path, target: &Path) -> Result<PathBuf, Trouble> {
 /// Checks the toy's verdict on a recording that no other verdict is about: tasks mostly write.
 fn verdict_is_told(luc: &Path) -> Outcome {
     const MS: u64 = 1_000_000;
-    let write = |n: u64| Span::of(SpanKind::Write, n * 100 * MS, n * 100 * MS + 90 * MS);
-    let sync = Span::of(SpanKind::Fsync, 0, 3_000 * MS);
+    let write = |n: u64| Span::new(SpanKind::Write, n * 100 * MS, n * 100 * MS + 90 * MS);
+    let sync = Span::new(SpanKind::Fsync, 0, 3_000 * MS);
     let recording = || -> std::io::Result<tempfile::NamedTempFile> {
         let mut writer = Writer::new(tempfile::NamedTempFile::new()?, &Header::default())?;
         for span in (0..100).map(write).chain([sync]) {

@@ -129,15 +129,15 @@ mod tests {
             done_tid: 3,
             result: -5,
             flags: DIRECTORY,
-            ..Span::of(SpanKind::Fsync, 10, 90)
+            ..Span::new(SpanKind::Fsync, 10, 90)
         };
         let commit = Span {
             marks_ns: [41, 42, 43],
             tid: 5,
             flags: UNFINISHED,
-            ..Span::of(SpanKind::Commit, 40, 80)
+            ..Span::new(SpanKind::Commit, 40, 80)
         };
-        let trace = Trace::of([task.with_name("a \"b\", c"), fsync, commit]);
+        let trace = Trace::from_spans([task.with_name("a \"b\", c"), fsync, commit]);
         let mut out = Vec::new();
         csv(&trace, &Askers::new(), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();

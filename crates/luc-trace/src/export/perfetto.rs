@@ -217,7 +217,7 @@ mod tests {
         value["traceEvents"].as_array().unwrap().clone()
     }
 
-    fn of<'a>(events: &'a [Value], ph: &str, name: &str) -> Vec<&'a Value> {
+    fn named<'a>(events: &'a [Value], ph: &str, name: &str) -> Vec<&'a Value> {
         let wanted = |event: &&Value| event["ph"] == ph && event["name"] == name;
         events.iter().filter(wanted).collect()
     }
@@ -230,41 +230,47 @@ mod tests {
             tgid: 7,
             tid: 5,
             done_tid: 3,
-            ..Span::of(SpanKind::Fsync, 1_000_000, 9_000_500)
+            ..Span::new(SpanKind::Fsync, 1_000_000, 9_000_500)
         };
         let commit = |tid, begin_ns| Span {
             marks_ns: [begin_ns + 10, begin_ns + 20, begin_ns + 30],
             tid,
-            ..Span::of(SpanKind::Commit, begin_ns, begin_ns + 4_000_000)
+            ..Span::new(SpanKind::Commit, begin_ns, begin_ns + 4_000_000)
         };
         let task = Span {
             pid: 8,
             tgid: 7,
             ..Span::default()
         };
-        let trace = Trace::of([
+        let trace = Trace::from_spans([
             task.with_name("db \"x\""),
             fsync,
             commit(4, 900_000),
             commit(5, 5_000_000),
         ]);
         let events = events(&trace);
-        let sync = of(&events, "X", "fsync")[0];
+        let sync = named(&events, "X", "fsync")[0];
         // Times count from the start of the first commit.
         assert_eq!(
             (sync["ts"].as_f64(), sync["dur"].as_f64()),
             (Some(100.0), Some(8000.5))
         );
         assert_eq!(sync["args"]["commits waited for"], 2);
-        assert_eq!(of(&events, "X", "data flush").len(), 1);
-        assert_eq!(of(&events, "X", "commit 5")[0]["ts"].as_f64(), Some(4100.0));
-        assert_eq!(of(&events, "X", "log").len(), 2);
-        let (from, to) = (of(&events, "s", "asks for"), of(&events, "f", "asks for"));
+        assert_eq!(named(&events, "X", "data flush").len(), 1);
+        assert_eq!(
+            named(&events, "X", "commit 5")[0]["ts"].as_f64(),
+            Some(4100.0)
+        );
+        assert_eq!(named(&events, "X", "log").len(), 2);
+        let (from, to) = (
+            named(&events, "s", "asks for"),
+            named(&events, "f", "asks for"),
+        );
         assert_eq!((from.len(), to.len()), (1, 1));
         assert_eq!(from[0]["ts"].as_f64(), Some(1100.0));
         assert_eq!(to[0]["ts"].as_f64(), Some(4100.0));
         assert_eq!(
-            of(&events, "M", "thread_name")[0]["args"]["name"],
+            named(&events, "M", "thread_name")[0]["args"]["name"],
             "db \"x\""
         );
     }
@@ -274,14 +280,14 @@ mod tests {
     fn each_journal_has_a_track_of_its_own_among_numbers_of_32_bits() {
         let commit = |minor| Span {
             dev: Dev { major: 8, minor },
-            ..Span::of(SpanKind::Commit, 10, 20)
+            ..Span::new(SpanKind::Commit, 10, 20)
         };
         let write = Span {
             pid: 1 << 22,
             tgid: 1 << 22,
-            ..Span::of(SpanKind::Write, 0, 0)
+            ..Span::new(SpanKind::Write, 0, 0)
         };
-        let events = events(&Trace::of([commit(1), commit(17), write]));
+        let events = events(&Trace::from_spans([commit(1), commit(17), write]));
         let mut tracks = BTreeMap::new();
         for event in events.iter().filter(|event| event["ph"] == "X") {
             let of = |what: &str| event[what].as_u64().and_then(|id| u32::try_from(id).ok());
@@ -295,10 +301,10 @@ mod tests {
     fn commits_and_waits_behind_them_name_the_asker() {
         let commit = |tid, begin_ns| Span {
             tid,
-            ..Span::of(SpanKind::Commit, begin_ns, begin_ns + 50)
+            ..Span::new(SpanKind::Commit, begin_ns, begin_ns + 50)
         };
-        let wait = |begin_ns| Span::of(SpanKind::WaitBuffer, begin_ns, begin_ns + 20);
-        let trace = Trace::of([
+        let wait = |begin_ns| Span::new(SpanKind::WaitBuffer, begin_ns, begin_ns + 20);
+        let trace = Trace::from_spans([
             commit(4, 100),
             commit(5, 200),
             wait(120),
@@ -307,10 +313,10 @@ mod tests {
         ]);
         let askers = Askers::from([((Dev::default(), 100), "etcd in \"x\"".to_owned())]);
         let events = blamed_events(&trace, &askers);
-        let asker = |name| of(&events, "X", name)[0]["args"]["asked for by"].clone();
+        let asker = |name| named(&events, "X", name)[0]["args"]["asked for by"].clone();
         assert_eq!(asker("commit 4"), "etcd in \"x\"");
         assert_eq!(asker("commit 5"), "unknown");
-        let waits = of(&events, "X", "wait-buffer");
+        let waits = named(&events, "X", "wait-buffer");
         let behind = waits
             .iter()
             .map(|wait| wait["args"]["commit asked for by"].as_str());

@@ -110,8 +110,8 @@ impl ClockFindings {
         };
         Some(Self {
             pairs: Some(trial.pairs()),
-            rate_ratio: Ratio::of(trial.rates()),
-            p99_ratio: Ratio::of(trial.tails()),
+            rate_ratio: Ratio::from_ratios(trial.rates()),
+            p99_ratio: Ratio::from_ratios(trial.tails()),
             verdict,
             reason,
             ..Self::new(clocks.shown(&clocks.lower[at]), &search.spent[at].lower)

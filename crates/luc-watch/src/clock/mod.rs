@@ -55,7 +55,7 @@ impl Search {
 
     fn hear(&mut self, clock: usize, windows: &Windows<Sums>) -> Option<ClockVerdict> {
         self.spent[clock].add(windows);
-        let tails = Tails::of(&windows.pair);
+        let tails = Tails::from_pair(&windows.pair);
         self.descent.hear(Some((&windows.pair, tails)), now())
     }
 }

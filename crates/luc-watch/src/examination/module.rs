@@ -63,7 +63,7 @@ pub(super) fn recorded(trace: Trace) -> Result<Examined, WatchError> {
         Event::Lost { .. } => None,
     };
     let devs: BTreeSet<Dev> = trace.lines.iter().filter_map(dev).collect();
-    let count = |dev| (dev, ModuleCounts::of(&trace.lines, dev));
+    let count = |dev| (dev, ModuleCounts::from_lines(&trace.lines, dev));
     let counts: BTreeMap<Dev, ModuleCounts> = devs.into_iter().map(count).collect();
     if counts.is_empty() {
         let why = "holds neither a span nor a decision";

@@ -48,12 +48,12 @@ pub(super) fn watch(
             begin.elapsed().as_secs_f64()
         ));
     }
-    let mut trace = Trace::of(spans);
+    let mut trace = Trace::from_spans(spans);
     trace.unseen = tracer.attached().unseen();
     trace.spans_lost = tracer.lost()?.saturating_add(unknown);
     if trace.spans_lost > 0 {
         let lost = counted(trace.spans_lost, "event was", "events were");
-        let causes = LossCauses::of(tracer, false);
+        let causes = LossCauses::from_tracer(tracer, false);
         // The doctor's own ring has a fixed size, but it can judge a recording as well.
         let larger_kib = settings.ring_kib.saturating_mul(4);
         let larger = format!("luc trace record --buffer-kib {larger_kib}, then luc doctor --from");

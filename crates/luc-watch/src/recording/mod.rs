@@ -44,7 +44,7 @@ impl Sources {
             tracer.detach();
             spans(&mut tracer, writer)?;
             let lost = tracer.lost().map_err(io::Error::other)?;
-            writer.spans_lost(lost, LossCauses::of(&tracer, kprobes))?;
+            writer.spans_lost(lost, LossCauses::from_tracer(&tracer, kprobes))?;
         }
         if let Some(events) = self.events {
             let lost = events.end(|line| writer.line(line))?;

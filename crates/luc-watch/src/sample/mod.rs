@@ -134,7 +134,7 @@ impl Sampler {
             return Ok(());
         }
         let mut journals = journal::journals(system)?;
-        let healths = self.health.of(system, &journals);
+        let healths = self.health.look(system, &journals);
         // An error makes a file system read-only, too.
         let mut unsound = healths.iter().map(|health| health.fault().is_some());
         journals.retain(|one| unsound.next() == Some(true) || one.obstacle().is_none());
@@ -189,7 +189,7 @@ impl Sampler {
             ..Reading::default()
         };
         let attached = sysfs::attached(system).unwrap_or_default();
-        let healths = self.health.of(system, &self.journals);
+        let healths = self.health.look(system, &self.journals);
         for (journal, health) in self.journals.iter().zip(healths) {
             let one = attached.iter().find(|one| one.device == journal.device);
             reading.journals.push(JournalReading {
@@ -231,7 +231,7 @@ impl Sampler {
         for journal in &mut reading.journals {
             journal.counts = tracer.counts(journal.device)?;
             let going_on = going_on.as_ref().and_then(|all| all.get(&journal.device));
-            journal.waiting = going_on.map(|one| WaitingSyncs::of(one, now_ns));
+            journal.waiting = going_on.map(|one| WaitingSyncs::new(one, now_ns));
         }
         if !self.processes {
             return Ok(());

@@ -74,7 +74,7 @@ pub struct WaitingSyncs {
 }
 
 impl WaitingSyncs {
-    pub(super) fn of(going_on: &GoingOn, now_ns: u64) -> Self {
+    pub(super) fn new(going_on: &GoingOn, now_ns: u64) -> Self {
         let begin_ns = going_on.oldest_begin_ns.unwrap_or(now_ns);
         Self {
             syncs: going_on.syncs,
@@ -135,7 +135,7 @@ mod tests {
                 syncs,
                 oldest_begin_ns,
             };
-            let waiting = WaitingSyncs::of(&going_on, 12_000);
+            let waiting = WaitingSyncs::new(&going_on, 12_000);
             (waiting.syncs, waiting.longest_ns)
         };
         assert_eq!(of(2, Some(9_000)), (2, 3_000));

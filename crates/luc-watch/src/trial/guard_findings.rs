@@ -50,10 +50,10 @@ impl GuardFindings {
         let commits = sysfs::counter_value(system, attached, luc_control::counter("commits")?)?;
         // Fewer commits than noted: LUC was switched off and on again.
         let same = u64::try_from(commits).is_ok_and(|commits| saved.commits <= commits);
-        same.then(|| Self::of(&saved.guard, saved.left_alone, runs, now()))
+        same.then(|| Self::from_guard(&saved.guard, saved.left_alone, runs, now()))
     }
 
-    fn of(guard: &Guard, left_alone: bool, runs: bool, now: Duration) -> Self {
+    fn from_guard(guard: &Guard, left_alone: bool, runs: bool, now: Duration) -> Self {
         let evidence = guard.judge().evidence();
         let slow = guard.judge().slow();
         let slow = slow.is_seen().then(|| slow.evidence());
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn lines() {
         let told = |guard: &Guard, left_alone, runs| {
-            GuardFindings::of(guard, left_alone, runs, Duration::from_secs(9)).told()
+            GuardFindings::from_guard(guard, left_alone, runs, Duration::from_secs(9)).told()
         };
         assert_eq!(
             told(&heard(130, None, 3), false, true),
@@ -212,7 +212,7 @@ mod tests {
     fn the_99th_percentile_is_unknown_unless_its_syncs_are_seen() {
         let found = |on_ms, pairs| {
             let guard = heard(130, on_ms, pairs);
-            GuardFindings::of(&guard, false, true, Duration::from_secs(9))
+            GuardFindings::from_guard(&guard, false, true, Duration::from_secs(9))
         };
         let blind = found(None, 20);
         assert_eq!((blind.stance, blind.p99_verdict), ("certified", None));

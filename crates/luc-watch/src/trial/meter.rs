@@ -66,7 +66,7 @@ impl Meter {
         attached: &Attached,
         system: &dyn System,
     ) -> Result<(Self, Vec<String>), WatchError> {
-        Self::of(
+        Self::with(
             Sampler::even_blind(Some(attached.device), None, system)?,
             attached,
             system,
@@ -79,7 +79,7 @@ impl Meter {
         system: &dyn System,
     ) -> Result<(Self, Vec<String>), WatchError> {
         let sampler = Sampler::new(Some(attached.device), None, system)?;
-        let (meter, lacks) = Self::of(sampler, attached, system)?;
+        let (meter, lacks) = Self::with(sampler, attached, system)?;
         if meter.read_any(system).is_none() {
             // Without a tracer only LUC counts.
             let path = attached.name.replace('!', "/");
@@ -88,7 +88,7 @@ impl Meter {
         Ok((meter, lacks))
     }
 
-    fn of(
+    fn with(
         sampler: Sampler,
         attached: &Attached,
         system: &dyn System,

@@ -260,7 +260,7 @@ pub fn put_back_killed(
     attached: &Attached,
     claim: &Claim,
 ) -> Result<Option<String>, HostError> {
-    let notes = trial_files::of(system, attached, trial_files::TRY);
+    let notes = trial_files::read_of_disk(system, attached, trial_files::TRY);
     let Some(Content::Try(before)) = notes.map(|notes| notes.of) else {
         return Ok(None);
     };

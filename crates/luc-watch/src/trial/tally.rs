@@ -120,7 +120,7 @@ pub struct Ratio {
 
 impl Ratio {
     /// The mean of the pairs' ratios; `None` without any.
-    pub fn of(ratios: &[f64]) -> Option<Self> {
+    pub fn from_ratios(ratios: &[f64]) -> Option<Self> {
         let interval = Interval::of_ratios(ratios, CONFIDENCE, &Prior::NONE)?;
         Some(Self {
             mean: interval.mean,
@@ -178,7 +178,7 @@ impl Tally {
             Measure::Rate => &self.rates,
             Measure::Latency => &self.latencies,
         };
-        Ratio::of(ratios)
+        Ratio::from_ratios(ratios)
     }
 
     /// The first verdict by that measure, and how many pairs it took.

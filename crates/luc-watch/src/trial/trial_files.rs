@@ -189,14 +189,14 @@ pub fn read(system: &dyn System, name: &str, ending: &str) -> Option<Notes> {
 }
 
 /// Reads the notes with this ending, unless they are about another disk of this name.
-pub fn of(system: &dyn System, attached: &Attached, ending: &str) -> Option<Notes> {
+pub fn read_of_disk(system: &dyn System, attached: &Attached, ending: &str) -> Option<Notes> {
     let notes = read(system, &attached.name, ending)?;
     (notes.device == attached.device.to_string()).then_some(notes)
 }
 
 /// Reads what a guard saved about a file system, and whether that guard still runs.
 pub fn guarded(system: &dyn System, attached: &Attached) -> Option<(Saved, bool)> {
-    let notes = of(system, attached, GUARD)?;
+    let notes = read_of_disk(system, attached, GUARD)?;
     let Content::Guard(saved) = notes.of else {
         return None;
     };
@@ -258,7 +258,7 @@ pub(super) mod tests {
     }
 
     fn is_known(machine: &Machine, attached: &Attached) -> [bool; 2] {
-        let tried = of(machine, attached, TRY).is_some();
+        let tried = read_of_disk(machine, attached, TRY).is_some();
         [guarded(machine, attached).is_some(), tried]
     }
 

@@ -16,7 +16,7 @@ impl Resolver<'_, '_> {
         self.check_names(&all);
         self.check_slots(&all);
         self.check_sizes(&all, thread.memory_bytes);
-        let found = Found::of(&all);
+        let found = Found::from_flowops(&all);
         self.find_targets(&mut thread.flowops, &found);
     }
 
@@ -211,7 +211,7 @@ struct Found {
 }
 
 impl Found {
-    fn of(flowops: &[&Flowop]) -> Self {
+    fn from_flowops(flowops: &[&Flowop]) -> Self {
         let mut rows = Vec::new();
         let mut first = HashMap::new();
         for flowop in flowops {

@@ -39,7 +39,7 @@ impl<'a> Resolver<'a, '_> {
 
     fn make_fileset(&mut self, files: &'a Files) {
         let kind = if files.single { "file" } else { "fileset" };
-        let given = Given::of(kind, files.at, &files.attributes);
+        let given = Given::new(kind, files.at, &files.attributes);
         let name = self.name(&given);
         let path = self.path(&given);
         if name.contains(['/', '\0']) || name == "." || name == ".." {

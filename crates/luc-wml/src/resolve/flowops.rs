@@ -31,7 +31,7 @@ impl<'a> Resolver<'a, '_> {
         let mut names = HashSet::new();
         let mut threads_sum: u64 = 0;
         for process in processes {
-            let given = Given::of("process", process.at, &process.attributes);
+            let given = Given::new("process", process.at, &process.attributes);
             let name = self.name(&given);
             if !name.is_empty() && !names.insert(name.clone()) {
                 let message = format!("process {} is defined twice", quoted(&name));
@@ -62,7 +62,7 @@ impl<'a> Resolver<'a, '_> {
         let mut names = HashSet::new();
         let mut made = Vec::new();
         for thread in threads {
-            let given = Given::of("thread", thread.at, &thread.attributes);
+            let given = Given::new("thread", thread.at, &thread.attributes);
             let name = self.name(&given);
             if !name.is_empty() && !names.insert(name.clone()) {
                 let message = format!("the process has two threads named {}", quoted(&name));

@@ -177,7 +177,7 @@ impl<'a> Resolver<'a, '_> {
             }
             Statement::EventGenerator(attributes) => {
                 let nowhere = Position { line: 1, column: 1 };
-                let given = Given::of("eventgen", nowhere, attributes);
+                let given = Given::new("eventgen", nowhere, attributes);
                 if given.has("rate") {
                     self.plan.event_rate_per_s = Some(self.value(&given, "rate", 0));
                 }

@@ -48,7 +48,7 @@ impl Resolver<'_, '_> {
 
     pub(super) fn randvar(&mut self, name: &str, randvar: &Spanned<Randvar>) -> Option<Val> {
         let at = randvar.at;
-        let given = Given::of("a randvar", at, &randvar.value.attributes);
+        let given = Given::new("a randvar", at, &randvar.value.attributes);
         let before = self.messages.len();
         let table = randvar.value.table.as_ref();
         let kind = if given.has("type") {
@@ -162,7 +162,7 @@ impl Resolver<'_, '_> {
 
     pub(super) fn cvar(&mut self, name: &str, cvar: &Spanned<Vec<Attribute>>) -> Option<Val> {
         let at = cvar.at;
-        let given = Given::of("a cvar", at, &cvar.value);
+        let given = Given::new("a cvar", at, &cvar.value);
         let before = self.messages.len();
         let kind = self.needed(&given, "type");
         let text = self.text(&given, "parameters").unwrap_or_default();

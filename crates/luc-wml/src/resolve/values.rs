@@ -40,7 +40,7 @@ pub(super) struct Given<'a> {
 }
 
 impl<'a> Given<'a> {
-    pub fn of(owner: &'a str, at: Position, attributes: &'a [Attribute]) -> Self {
+    pub fn new(owner: &'a str, at: Position, attributes: &'a [Attribute]) -> Self {
         Self {
             attributes,
             locals: &NO_LOCALS,

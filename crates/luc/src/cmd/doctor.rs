@@ -81,7 +81,7 @@ impl Verb for Args {
         } else {
             self.watched(context)?
         };
-        let report = Report::of(examined, unsound);
+        let report = Report::new(examined, unsound);
         if self.json {
             context.print_json(&report)?;
         } else {
@@ -106,7 +106,7 @@ impl Args {
         };
         let mut unsound: Vec<Unsound> = unsound
             .into_iter()
-            .map(|(journal, fault)| Unsound::of(&journal, fault, system))
+            .map(|(journal, fault)| Unsound::new(&journal, fault, system))
             .collect();
         if journals.is_empty() {
             return Ok((None, unsound));
@@ -132,7 +132,7 @@ impl Args {
             context.note(note)?;
         }
         // It may have broken or been frozen meanwhile: then its verdict tells nothing.
-        let healths = HealthCheck::new(system).of(system, &journals);
+        let healths = HealthCheck::new(system).look(system, &journals);
         for (journal, health) in journals.iter().zip(healths) {
             let Some(fault) = health.fault() else {
                 let mut of = seen.file_systems.iter_mut();
@@ -146,7 +146,7 @@ impl Args {
                 return Err(HostError::Unsound { path, fault }.into());
             }
             seen.file_systems.retain(|(dev, _)| *dev != journal.device);
-            unsound.push(Unsound::of(journal, fault, system));
+            unsound.push(Unsound::new(journal, fault, system));
         }
         if let Some(path) = &self.path {
             for (_, facts) in &mut seen.file_systems {
@@ -167,7 +167,7 @@ struct Unsound {
 }
 
 impl Unsound {
-    fn of(journal: &Journal, fault: Fault, system: &dyn System) -> Self {
+    fn new(journal: &Journal, fault: Fault, system: &dyn System) -> Self {
         let facts = examination::facts(std::slice::from_ref(journal), system);
         let (_, facts) = facts.into_iter().next().unwrap_or_default();
         Self {
@@ -266,7 +266,7 @@ impl Judged {
 }
 
 impl Report {
-    fn of(examined: Option<Examined>, unsound: Vec<Unsound>) -> Self {
+    fn new(examined: Option<Examined>, unsound: Vec<Unsound>) -> Self {
         let unsound = unsound.into_iter().map(Judged::Unsound);
         let Some(examined) = examined else {
             return Self {

@@ -53,7 +53,7 @@ impl Verb for Args {
         let checks = preconditions::check_all(system, &journals);
         let watching = Watching::here(system);
         let attached = sysfs::attached(system)?;
-        let healths = HealthCheck::new(system).of(system, &journals);
+        let healths = HealthCheck::new(system).look(system, &journals);
         let rows: Vec<Row> = journals
             .into_iter()
             .zip(healths)

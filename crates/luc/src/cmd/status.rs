@@ -88,7 +88,7 @@ impl Verb for Args {
         let interval = self.live.map(|interval| live(self, interval, context));
         let interval = interval.transpose()?.flatten();
         let journals = journal::journals(system)?;
-        let healths = HealthCheck::new(system).of(system, &journals);
+        let healths = HealthCheck::new(system).look(system, &journals);
         let mut statuses = Vec::new();
         for one in &attached {
             let mut known = journals.iter().zip(healths.iter().copied());

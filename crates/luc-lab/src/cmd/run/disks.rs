@@ -34,7 +34,7 @@ impl Verb for Args {
         }
         let figures: Result<Vec<_>, _> = chosen.iter().map(|preset| preset.params()).collect();
         let figures = figures.map_err(|error| failed(&error))?;
-        let figures: Vec<_> = figures.iter().map(Figures::of).collect();
+        let figures: Vec<_> = figures.iter().map(Figures::from_params).collect();
         if self.json {
             let list: Vec<_> = chosen
                 .iter()

@@ -48,7 +48,7 @@ impl Answer {
         }
     }
 
-    pub fn of(word: &str) -> Option<Self> {
+    pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|answer| answer.word() == word)
     }
 

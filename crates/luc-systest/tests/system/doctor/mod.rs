@@ -94,7 +94,7 @@ fn judge(case: &Case, answer: &Answer) -> Outcome {
     let found = &report["file_systems"][0];
     let word = found["verdicts"][0]["kind"].as_str().unwrap_or("nothing");
     let sure = found["confidence"]["level"].as_str().unwrap_or("none");
-    let Some(said) = Said::of(word) else {
+    let Some(said) = Said::from_word(word) else {
         return fail(format!("{}: no such answer: {word}", case.name));
     };
     let advice = found["advice"].as_array().cloned().unwrap_or_default();

@@ -123,7 +123,7 @@ impl Phase<'_> {
         for file in self.pages() {
             let page = Page(self.text(file)?);
             let what = |metric| format!("{} {file}: {metric}", self.name);
-            let of = |metric| page.of(metric, "nullb0");
+            let of = |metric| page.value(metric, "nullb0");
             for (metric, want) in [
                 ("luc_syncs_total", SYNCS as f64),
                 ("luc_sync_duration_seconds_count", SYNCS as f64),
@@ -133,17 +133,17 @@ impl Phase<'_> {
             ] {
                 same(&what(metric), of(metric)?, want)?;
             }
-            let syncs = page.of("luc_syncs_total", "nullb1")?;
+            let syncs = page.value("luc_syncs_total", "nullb1")?;
             same(&what("the other's syncs"), syncs, OTHER.1 as f64)?;
-            let other = page.of("luc_journal_commits_total", "nullb1")?;
+            let other = page.value("luc_journal_commits_total", "nullb1")?;
             same(
                 &what("the other's commits"),
                 other,
                 self.fact("commits_other")?,
             )?;
-            same(&what("lost"), page.of("luc_tracer_lost_total", "")?, 0)?;
+            same(&what("lost"), page.value("luc_tracer_lost_total", "")?, 0)?;
             for (means, hooks) in HOOKS {
-                let told = page.of("luc_tracer_attached", means)?;
+                let told = page.value("luc_tracer_attached", means)?;
                 same(&what(means), told, hooks)?;
             }
         }
@@ -246,12 +246,16 @@ impl Phase<'_> {
             // A counter's unit is part of its name; these have none.
             for name in COUNTERS {
                 let want = number(&after, name)?;
-                same(name, page.of(&format!("luc_{name}_total"), "nullb0")?, want)?;
+                same(
+                    name,
+                    page.value(&format!("luc_{name}_total"), "nullb0")?,
+                    want,
+                )?;
                 same(name, number(&status["counters"], name)?, want)?;
             }
-            let held_s = page.of("luc_held_seconds_total", "nullb0")?;
+            let held_s = page.value("luc_held_seconds_total", "nullb0")?;
             same("held, s", held_s, number(&after, "held_ns")? / 1e9)?;
-            let told = page.of("luc_policy_info", "policy=\"static\",mode=\"steer\"")?;
+            let told = page.value("luc_policy_info", "policy=\"static\",mode=\"steer\"")?;
             same("policy and mode", told, 1)?;
         }
         let interval_s = number(&live["live"], "interval_s")?;
@@ -274,7 +278,7 @@ impl Phase<'_> {
 /// Checks that policy and mode are those that were set last.
 fn told(answer: &Answer) -> Outcome {
     let page = Page(answer.text("watch", "told-http")?);
-    let info = page.of("luc_policy_info", "policy=\"batching\",mode=\"observe\"")?;
+    let info = page.value("luc_policy_info", "policy=\"batching\",mode=\"observe\"")?;
     same("told: exporter", info, 1)?;
     let live = answer.json("watch", "told-live")?;
     let knobs = &named(&live["file_systems"], "nullb0")?["knobs"];
@@ -318,7 +322,7 @@ struct Page(String);
 
 impl Page {
     /// The value of the one series of a metric whose labels hold this.
-    fn of(&self, metric: &str, label: &str) -> Result<f64, Trouble> {
+    fn value(&self, metric: &str, label: &str) -> Result<f64, Trouble> {
         let series = self.0.lines().filter_map(|line| {
             let rest = line.strip_prefix(metric)?;
             let (labels, value) = rest.rsplit_once(' ')?;

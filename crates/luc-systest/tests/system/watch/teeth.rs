@@ -60,7 +60,7 @@ impl Wrong {
                 serde_json::to_string(&json).ok()
             }
             Self::Metric(_, metric, label) => {
-                let value = Page(right.to_owned()).of(metric, label).ok()?;
+                let value = Page(right.to_owned()).value(metric, label).ok()?;
                 let wrong = |line: &str| {
                     let whole = line.starts_with(&format!("{metric}{{"))
                         || line.starts_with(&format!("{metric} "));

@@ -19,11 +19,11 @@ pub fn families(reading: &Reading, system: &dyn System) -> Vec<Family> {
             Some((labels(journal), GuardFindings::read(system, &attached)?))
         })
         .collect();
-    of(&kept)
+    findings(&kept)
 }
 
 /// The findings' metrics. An unknown value has no series.
-pub(super) fn of(kept: &[(Labels, GuardFindings)]) -> Vec<Family> {
+pub(super) fn findings(kept: &[(Labels, GuardFindings)]) -> Vec<Family> {
     let family = |name: &str, kind, help: &str, value: &dyn Fn(&GuardFindings) -> Option<f64>| {
         let series = kept.iter().filter_map(|(labels, findings)| {
             Some((labels.clone(), Value::Number(value(findings)?)))

@@ -176,7 +176,7 @@ fn a_tracer_that_has_only_just_started_tells_no_counts() {
 #[test]
 fn no_two_metrics_have_the_same_help() {
     let mut all = families(&full());
-    all.extend(guards::of(&[]));
+    all.extend(guards::findings(&[]));
     let helps: BTreeSet<&str> = all.iter().map(|family| family.help.as_str()).collect();
     assert_eq!(helps.len(), all.len());
 }
@@ -315,7 +315,9 @@ fn metrics_of(query: &str) -> impl Iterator<Item = &str> {
 fn all_metrics() -> BTreeSet<String> {
     let page = render(&families(&full()));
     let mut known: BTreeSet<String> = names(&page).into_iter().map(str::to_owned).collect();
-    let more = guards::of(&[]).into_iter().chain([wanted(&full(), &[])]);
+    let more = guards::findings(&[])
+        .into_iter()
+        .chain([wanted(&full(), &[])]);
     known.extend(more.map(|family| family.name));
     known
 }

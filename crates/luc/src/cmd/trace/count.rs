@@ -68,7 +68,7 @@ impl Verb for Args {
         let time = begin.elapsed();
         let lost = tracer.lost().map_err(failed_to_trace)?;
         // Counting needs no ring.
-        let causes = LossCauses::of(&tracer, self.watch.by.kprobes());
+        let causes = LossCauses::from_tracer(&tracer, self.watch.by.kprobes());
         let answers = answers(&tracer, time, system).map_err(failed_to_trace)?;
         let processes = tracer.processes().map_err(failed_to_trace)?;
         drop(tracer);
@@ -162,7 +162,7 @@ struct Quantiles {
 }
 
 impl Quantiles {
-    fn of(hist: &Histogram) -> Self {
+    fn from_histogram(hist: &Histogram) -> Self {
         Self {
             p50_ns: hist.quantile_ns(0.5),
             p99_ns: hist.quantile_ns(0.99),
@@ -190,12 +190,12 @@ impl Answer {
             "syncs": c.syncs,
             "sync_ns": c.sync_ns,
             "syncs_by_commits": c.syncs_by_commits,
-            "sync": Quantiles::of(&c.sync_hist),
+            "sync": Quantiles::from_histogram(&c.sync_hist),
             "commits": c.commits,
             "commit_ns": c.commit_ns,
             "syncs_per_commit": c.syncs_per_commit(),
             "waits": waits,
-            "wait_buffer": Quantiles::of(&c.wait_hist),
+            "wait_buffer": Quantiles::from_histogram(&c.wait_hist),
             "unseen": unseen,
         })
     }
@@ -206,7 +206,7 @@ impl Answer {
         let per_s = |n: u64| format!("{:.1}/s", n as f64 / self.time.as_secs_f64().max(1e-9));
         let place = place(self.mount_point.as_deref(), &self.device);
         writeln!(out, "{place}, {:.1} s", self.time.as_secs_f64())?;
-        let sync = Quantiles::of(&c.sync_hist);
+        let sync = Quantiles::from_histogram(&c.sync_hist);
         writeln!(
             out,
             "  syncs    {} ({}), mean {}, p50 {}, p99 {}",

@@ -50,7 +50,7 @@ impl Verb for Args {
             return Err(unreadable(&self.file, why.to_owned()));
         }
         recordings::note_unseen(&trace, &self.file, context)?;
-        let answer = Comparison::of(&trace, self.delay_us);
+        let answer = Comparison::from_trace(&trace, self.delay_us);
         if self.json {
             return context.print_json(&answer);
         }

@@ -171,7 +171,7 @@ fn measured(
             operations.len()
         ))?;
     }
-    let observed = Observed::of(trace, dev);
+    let observed = Observed::from_trace(trace, dev);
     let Some(throughput_per_s) = args.by.throughput().per_s(trace, &observed) else {
         return Err(unreadable(
             path,
@@ -185,7 +185,7 @@ fn measured(
         duration_ns: observed.duration_ns(),
         spans_lost: trace.spans_lost,
         damage: trace.damage.clone(),
-        measured: Quantities::of(&observed, throughput_per_s),
+        measured: Quantities::from_observed(&observed, throughput_per_s),
     })
 }
 

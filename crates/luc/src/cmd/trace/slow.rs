@@ -76,7 +76,7 @@ mod tests {
             end_ns: 2_000_500,
             ..Span::default()
         });
-        let mut trace = Trace::of(spans);
+        let mut trace = Trace::from_spans(spans);
         let names = [(20, "/srv/data/a log\u{7}"), (18, "/srv/data/index")];
         for (inode, path) in names {
             trace
@@ -87,7 +87,7 @@ mod tests {
         trace
             .files
             .insert((Dev::default(), 19, 1), "/srv/data/gone".to_owned());
-        let slow = Slowness::of(&trace, Dev::default());
+        let slow = Slowness::from_trace(&trace, Dev::default());
         let files: Vec<_> = slow.slowest_syncs.iter().map(|one| one.inode).collect();
         let expected = [None].into_iter().chain((12..=20).rev().map(Some));
         assert_eq!(files, expected.collect::<Vec<_>>());
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn without_syncs_nothing_is_printed() {
         let mut text = Vec::new();
-        let slow = Slowness::of(&Trace::default(), Dev::default());
+        let slow = Slowness::from_trace(&Trace::default(), Dev::default());
         print(&slow, &mut text).expect("printed");
         assert!(text.is_empty());
     }

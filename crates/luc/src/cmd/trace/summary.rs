@@ -42,7 +42,7 @@ impl Verb for Args {
             recordings::keep_last(&mut trace, seconds, &self.file)?;
         }
         recordings::note_unseen(&trace, &self.file, context)?;
-        let summary = Summary::of(&trace);
+        let summary = Summary::from_trace(&trace);
         if self.json {
             let mut value = serde_json::to_value(&summary).map_err(anyhow::Error::from)?;
             let shown = value["file_systems"].as_array_mut().into_iter().flatten();
