@@ -43,7 +43,7 @@ enum luc_span_kind { LUC_SPANS(LUC_SPAN_KIND) LUC_SPAN_NR };
 
 /*
  * field      TASK        OPEN CLOSE  WRITE    FSYNC FDATASYNC      COMMIT      WAIT_*
- * object     cgroup id   inode       inode    inode                0           0
+ * object     cgroup id   inode       inode    inode                0           block
  * amount     0           0           bytes    0                    0           0
  * result     0           0           errno    errno                0           0
  * tid        0           0           0        transaction wanted   transaction 0
@@ -56,7 +56,8 @@ enum luc_span_kind { LUC_SPANS(LUC_SPAN_KIND) LUC_SPAN_NR };
  * result is a negative errno, or 0 for success. An fsync waits for (tid - done_tid)
  * commits if that is positive. For a directory `tid` is the running transaction. SYNC
  * has no fields of its own. `within` is the kind of the operation during which a task
- * waited, TASK if that operation is not traced.
+ * waited, TASK if that operation is not traced. `block` is the number of the block
+ * that a WAIT_BUFFER waits for; the other waits have 0.
  */
 struct luc_span {
 	luc_u64 begin_ns;

@@ -63,6 +63,7 @@ struct block_device {
 
 struct buffer_head {
 	unsigned long b_state;
+	__u64 b_blocknr;
 	struct block_device *b_bdev;
 };
 

@@ -77,7 +77,7 @@ struct task_state {
 	/* Not yet added to the process's counts. */
 	struct luc_process_counts pending;
 	__u64 pending_ns;	/* when counts were last added */
-	__u64 buffer_ns, locked_ns, space_ns;
+	__u64 buffer_ns, buffer_block, locked_ns, space_ns;
 	__u32 buffer_dev, locked_dev, space_dev;
 	__u32 open_flags;
 	__u64 open_ns;

@@ -55,6 +55,8 @@ static __noinline int report(const struct task_state *state, __u16 kind, __u64 b
 		return 0;
 	if (kind >= LUC_SPAN_WAIT_BUFFER)
 		span->within = operation(state);
+	if (kind == LUC_SPAN_WAIT_BUFFER)
+		span->object = state->buffer_block;
 	end_span(span, bpf_ktime_get_ns());
 	return 0;
 }

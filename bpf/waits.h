@@ -29,6 +29,8 @@ static __always_inline int waited(__u16 kind, struct task_state *state, __u64 be
 		if (!span)
 			return 0;
 		span->within = operation(state);
+		if (kind == LUC_SPAN_WAIT_BUFFER)
+			span->object = state->buffer_block;
 		end_span(span, now_ns);
 		return 0;
 	}
@@ -73,6 +75,7 @@ static __always_inline int buffer_begin(unsigned long *word, int bit)
 	if (!state)
 		return 0;
 	state->buffer_dev = dev;
+	state->buffer_block = BPF_CORE_READ(bh, b_blocknr);
 	begun(&state->buffer_ns);
 	return 0;
 }

@@ -22,6 +22,7 @@ pub mod io_limits;
 pub mod io_shares;
 pub mod journal;
 pub mod kernel;
+pub mod layout;
 mod loading;
 pub mod mapped;
 pub mod module;

@@ -14,7 +14,7 @@ pub(crate) struct Superblock {
 }
 
 impl Superblock {
-    const OFFSET: u64 = 1024;
+    pub const OFFSET: u64 = 1024;
     const LENGTH: usize = 1024;
     const MAGIC: u32 = 0xef53;
     /// Byte offsets of little-endian fields.
@@ -32,12 +32,15 @@ impl Superblock {
     const COMPAT_FAST_COMMIT: u32 = 0x400;
 
     pub fn read(system: &dyn System, name: &str) -> Option<Self> {
-        let node = format!("/dev/{}", name.replace('!', "/"));
-        let bytes = system.read_at(&node, Self::OFFSET, Self::LENGTH).ok()?;
-        Self::parse(&bytes)
+        Self::parse(&Self::bytes(system, name)?)
     }
 
-    fn parse(bytes: &[u8]) -> Option<Self> {
+    /// The superblock of the device with this name, as it is stored.
+    pub fn bytes(system: &dyn System, name: &str) -> Option<Vec<u8>> {
+        system.read_at(&node(name), Self::OFFSET, Self::LENGTH).ok()
+    }
+
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
         let word = |at: usize| -> Option<u32> {
             let field = bytes.get(at..at + 4)?;
             Some(u32::from_le_bytes(field.try_into().ok()?))
@@ -83,13 +86,17 @@ impl Superblock {
     }
 }
 
+/// The node of the device with this name in `/sys`.
+pub(crate) fn node(name: &str) -> String {
+    format!("/dev/{}", name.replace('!', "/"))
+}
+
 /// The error that the superblock of a journal at this place records, without its sign; 0 if none.
 /// ext4 clears it when it mounts the file system.
 pub(crate) fn journal_errno(system: &dyn System, name: &str, at: u64) -> Option<u32> {
     const MAGIC: u32 = 0xc03b_3998;
     const AT_ERRNO: usize = 0x20;
-    let node = format!("/dev/{}", name.replace('!', "/"));
-    let bytes = system.read_at(&node, at, AT_ERRNO + 4).ok()?;
+    let bytes = system.read_at(&node(name), at, AT_ERRNO + 4).ok()?;
     let word = |at: usize| -> Option<u32> {
         let field = bytes.get(at..at + 4)?;
         Some(u32::from_be_bytes(field.try_into().ok()?))

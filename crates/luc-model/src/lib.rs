@@ -14,6 +14,7 @@
 //! | [`observed`] | a trace as syncs with the commits that served them, and writes with their waits |
 //! | [`foretold`] | predicted gains from LUC: the simulator runs the threads of a trace again |
 //! | [`clocks`] | the answer of `luc power --from`: the same threads at lower clocks |
+//! | [`sharing`] | the metadata blocks for which tasks wait, and whose inodes a commit had changed |
 //! | [`causes`] | the quantities that move with throughput over many traces |
 //! | [`comparison`] | the answer of `luc trace model` |
 //! | [`summary`] | the answer of `luc trace summary` |
@@ -48,6 +49,7 @@ pub mod diagnosis;
 pub mod foretold;
 pub mod lasting;
 pub mod observed;
+pub mod sharing;
 mod stats;
 mod stretches;
 pub mod summary;

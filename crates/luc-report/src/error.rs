@@ -39,7 +39,10 @@ impl ReportError {
         match self {
             Self::Failed { .. } => true,
             Self::Lab { source, .. } => {
-                matches!(source, GuestPanic { .. } | HostTimeout { .. } | NoResults { .. })
+                matches!(
+                    source,
+                    GuestPanic { .. } | HostTimeout { .. } | NoResults { .. }
+                )
             }
         }
     }

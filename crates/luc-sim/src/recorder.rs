@@ -4,12 +4,12 @@
 //! of the module sees; it turns them into spans and lines. A recorder that is off does nothing. It
 //! sees everything and loses nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use luc_control::Dev;
-use luc_trace::{CREATED, Entry, Event, Header, Record, Span, SpanKind, Trace};
+use luc_trace::{CREATED, Entry, Event, Header, MetadataBlock, Record, Span, SpanKind, Trace};
 
-use crate::journal::{BufferId, Journal};
+use crate::journal::{BufferId, Journal, buffers};
 use crate::processors::{CpuId, TaskId};
 use crate::program::{Op, Went};
 
@@ -62,10 +62,15 @@ impl Recording {
     /// Returns it as a trace that was read from a file.
     pub fn into_trace(self) -> Trace {
         let mut lines = Vec::new();
+        let mut blocks = BTreeMap::new();
         let spans = self.entries.into_iter().filter_map(|entry| match entry {
             Entry::Span(span) => Some(span),
             Entry::Line(line) => {
                 lines.push(line);
+                None
+            }
+            Entry::Block { dev, number, block } => {
+                blocks.insert((dev, number), block);
                 None
             }
             _ => None,
@@ -74,6 +79,7 @@ impl Recording {
         Trace {
             header: self.header,
             lines,
+            blocks,
             ..trace
         }
     }
@@ -92,6 +98,8 @@ struct Tape {
     journal: TaskId,
     /// Sleeps of tasks: spans that have not ended.
     sleeps: BTreeMap<TaskId, (Span, Sleep)>,
+    /// Buffers on which tasks slept.
+    buffers: BTreeSet<BufferId>,
     /// Commits under way.
     commits: Vec<Span>,
     /// Whether it records lines of the module, too.
@@ -126,6 +134,7 @@ impl Recorder {
             tasks,
             journal,
             sleeps: BTreeMap::new(),
+            buffers: BTreeSet::new(),
             commits: Vec::new(),
             has_luc,
             cpu: 0,
@@ -189,10 +198,20 @@ impl Recorder {
             Sleep::Locked => SpanKind::WaitLocked,
             Sleep::Space => SpanKind::WaitSpace,
         };
-        let span = Span {
+        let mut span = Span {
             within: kind(op),
             ..of_task(wait, task, now_ns, now_ns)
         };
+        if let Sleep::Buffer(buffer) = sleep {
+            span.object = u64::from(buffer);
+            if tape.buffers.insert(buffer) {
+                tape.recording.entries.push(Entry::Block {
+                    dev: DEV,
+                    number: span.object,
+                    block: MetadataBlock::plain(buffers::kind(buffer)),
+                });
+            }
+        }
         tape.sleeps.insert(task, (span, sleep));
     }
 

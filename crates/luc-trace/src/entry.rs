@@ -1,5 +1,6 @@
 //! The entries of a recording.
 
+use crate::block::MetadataBlock;
 use crate::event::Record;
 use crate::span::Span;
 use luc_control::Dev;
@@ -26,6 +27,12 @@ pub enum Entry {
         /// When the sync began, ns: another file may have had the inode number before.
         begin_ns: u64,
         path: String,
+    },
+    /// A block of metadata on which a task waited.
+    Block {
+        dev: Dev,
+        number: u64,
+        block: MetadataBlock,
     },
     /// The recording is complete; nothing follows.
     End,

@@ -16,6 +16,8 @@ pub(crate) const LOST: &str = "#lost ";
 pub(crate) const CGROUP: &str = "#cgroup ";
 /// Start of the line of a synced file: its file system, its inode, the start of the sync, its path.
 pub(crate) const FILE: &str = "#file ";
+/// Start of the line of a block of metadata: its file system, its number, its words.
+pub(crate) const BLOCK: &str = "#block ";
 /// The last line of a complete recording.
 pub(crate) const END: &str = "#end";
 

@@ -9,6 +9,7 @@
 //! The names of the fields of `luc_decision` come from `abi/` by way of the tables of
 //! `luc-control`.
 
+mod block;
 mod entry;
 mod error;
 mod event;
@@ -22,6 +23,7 @@ mod span;
 mod trace;
 mod writer;
 
+pub use block::{BlockKind, MetadataBlock};
 pub use entry::Entry;
 pub use error::TraceError;
 pub use event::{Event, Record};

@@ -1,5 +1,6 @@
 //! Reading a recording line by line.
 
+use crate::block::MetadataBlock;
 use crate::entry::Entry;
 use crate::error::TraceError;
 use crate::event::Event;
@@ -140,6 +141,8 @@ impl<R: BufRead> Reader<R> {
                 return cgroup(found).ok_or_else(|| self.senseless(&line)).map(Some);
             } else if let Some(found) = line.strip_prefix(island::FILE) {
                 return file(found).ok_or_else(|| self.senseless(&line)).map(Some);
+            } else if let Some(found) = line.strip_prefix(island::BLOCK) {
+                return block(found).ok_or_else(|| self.senseless(&line)).map(Some);
             } else if line == island::END {
                 self.ended = true;
                 return Ok(Some(Entry::End));
@@ -206,6 +209,16 @@ fn file(text: &str) -> Option<Entry> {
         inode: words.next()?.parse().ok()?,
         begin_ns: words.next()?.parse().ok()?,
         path: unescape(words.next()?),
+    })
+}
+
+/// Parses `254:16 1057 inode-table 129 16`.
+fn block(text: &str) -> Option<Entry> {
+    let mut words = text.splitn(3, ' ');
+    Some(Entry::Block {
+        dev: words.next()?.parse().ok()?,
+        number: words.next()?.parse().ok()?,
+        block: MetadataBlock::parse(words.next()?)?,
     })
 }
 

@@ -126,7 +126,7 @@ pub struct Span {
     pub begin_ns: u64,
     /// End, ns of the monotonic clock.
     pub end_ns: u64,
-    /// Inode number, or the control group of a task.
+    /// Inode number, the control group of a task, or the block of a [`SpanKind::WaitBuffer`].
     pub object: u64,
     /// Bytes written.
     pub amount: i64,
@@ -203,6 +203,12 @@ impl Span {
         let ahead = self.tid.wrapping_sub(self.done_tid);
         // Transaction numbers wrap; they are compared as in the kernel.
         if ahead > u32::MAX / 2 { 0 } else { ahead }
+    }
+
+    /// The file system and the number of the block for which a task waited.
+    pub fn waited_block(&self) -> Option<(Dev, u64)> {
+        let known = self.kind == SpanKind::WaitBuffer && self.object > 0;
+        known.then_some((self.dev, self.object))
     }
 
     /// The name of a [`SpanKind::Task`].

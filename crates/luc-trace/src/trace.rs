@@ -1,5 +1,6 @@
 //! A whole recording in memory.
 
+use crate::block::MetadataBlock;
 use crate::entry::Entry;
 use crate::error::TraceError;
 use crate::event::Record;
@@ -52,6 +53,8 @@ pub struct Trace {
     pub cgroups: BTreeMap<u64, String>,
     /// Known paths of synced files, by file system, inode and start of the sync.
     pub files: BTreeMap<(Dev, u64, u64), String>,
+    /// Blocks of metadata on which tasks waited, by file system and number, as far as known.
+    pub blocks: BTreeMap<(Dev, u64), MetadataBlock>,
     /// Kinds of events that the tracer could not see: their absence says nothing.
     pub unseen: Unseen,
     /// Lines of the module's tracepoints.
@@ -86,6 +89,9 @@ impl Trace {
                     path,
                 }) => {
                     trace.files.insert((dev, inode, begin_ns), path);
+                }
+                Ok(Entry::Block { dev, number, block }) => {
+                    trace.blocks.insert((dev, number), block);
                 }
                 Ok(Entry::SpansLost(_) | Entry::End) => {}
                 Err(error) => {
@@ -188,6 +194,12 @@ impl Trace {
     /// Returns the spans of a file system.
     pub fn on(&self, dev: Dev) -> impl Iterator<Item = &Span> {
         self.spans.iter().filter(move |span| span.dev == dev)
+    }
+
+    /// Returns the blocks of metadata on which tasks waited, by file system and number.
+    pub fn waited_blocks(&self) -> BTreeSet<(Dev, u64)> {
+        let waits = self.each_span().filter_map(Span::waited_block);
+        waits.collect()
     }
 
     /// Start of the first span and the last end, ns; `None` if there is no span.

@@ -1,9 +1,11 @@
 //! Writing a recording.
 
+use crate::block::MetadataBlock;
 use crate::event::Record;
 use crate::header::{Header, escaped};
 use crate::island::{self, SPANS_MAX};
 use crate::span::{SPAN_BYTES, Span};
+use luc_control::Dev;
 use std::io::{self, Write};
 
 /// Writes a recording. The writer gathers spans into blocks, and lines do not wait for them: lines
@@ -77,6 +79,12 @@ impl<W: Write> Writer<W> {
         let (dev, inode, begin_ns) = (sync.dev, sync.object, sync.begin_ns);
         let path = escaped(path);
         writeln!(self.sink, "{}{dev} {inode} {begin_ns} {path}", island::FILE)
+    }
+
+    /// Notes what a block of metadata holds.
+    pub fn block(&mut self, dev: Dev, number: u64, block: &MetadataBlock) -> io::Result<()> {
+        self.flush_spans()?;
+        writeln!(self.sink, "{}{dev} {number} {block}", island::BLOCK)
     }
 
     /// Writes out the gathered spans, so that a reader finds them even if nothing follows.

@@ -3,6 +3,7 @@
 use super::account::Account;
 use super::facts::Facts;
 use crate::observed::{Observed, ObservedTable};
+use crate::sharing::Sharing;
 use crate::stats::mean;
 use luc_trace::Trace;
 use serde::Serialize;
@@ -61,6 +62,7 @@ impl Estimate {
 pub(super) struct Slice {
     pub table: ObservedTable,
     pub account: Account,
+    pub sharing: Sharing,
 }
 
 impl Slice {
@@ -69,6 +71,7 @@ impl Slice {
         Self {
             table: observed.table(),
             account: Account::new(trace, observed, duration_ns, fast_commit),
+            sharing: Sharing::from_trace(trace, observed.dev),
         }
     }
 }
@@ -86,6 +89,7 @@ impl Slices {
         let length_ns = (last_ns - first_ns) / SLICES;
         let part = |_| Trace {
             unseen: trace.unseen.clone(),
+            blocks: trace.blocks.clone(),
             ..Trace::default()
         };
         let mut parts: Vec<Trace> = (0..SLICES).map(part).collect();

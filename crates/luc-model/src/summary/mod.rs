@@ -14,6 +14,7 @@ use crate::algorithms::{CreationRate, fsync_model};
 use crate::blame::{By, Commits, Waiter, blame, waiting_groups};
 use crate::lasting::LastingSyncs;
 use crate::observed::{Observed, ObservedTable};
+use crate::sharing::Sharing;
 use crate::untimed::UntimedSyncs;
 
 /// Operations that wait for the journal.
@@ -67,6 +68,8 @@ pub struct FileSystem {
     pub control_groups: Option<Vec<Waiter>>,
     /// The commits by their askers; `None` if that cannot be seen.
     pub commits_by: Option<Commits>,
+    /// The blocks for which tasks waited while a commit wrote them; `None` if that cannot be seen.
+    pub sharing: Option<Sharing>,
     /// Other operations that waited for a commit.
     pub untimed: UntimedSyncs,
     #[serde(flatten)]
@@ -166,6 +169,8 @@ impl FileSystem {
             commits_by: processes.as_ref().map(|blame| blame.commits.clone()),
             waiters: processes.map(|blame| blame.waiters),
             control_groups: groups.flatten(),
+            sharing: Sight::sees(&trace.unseen, SpanKind::WaitBuffer)
+                .then(|| Sharing::from_trace(trace, dev)),
             untimed: UntimedSyncs::from_trace(trace, dev),
             slow: Slowness::from_trace(trace, dev),
             fsync_model: Model::new(trace, &observed),

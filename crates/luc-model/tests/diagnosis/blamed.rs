@@ -5,7 +5,7 @@ use crate::facts;
 use crate::text::check_text;
 use luc_model::blame::Waiter;
 use luc_model::diagnosis::{Diagnosis, VerdictKind, diagnose};
-use luc_trace::{Span, SpanKind, Task, Trace};
+use luc_trace::{BlockKind, MetadataBlock, Span, SpanKind, Task, Trace};
 
 /// Processes by their threads: the one that waits, the one that others wait for, one that syncs.
 const VICTIM: u32 = 10;
@@ -112,6 +112,56 @@ fn writers_that_a_commit_blocks_are_not_told_to_sync_less() {
     let advice = judged(&trace, VerdictKind::WriteDelays).advice.join(" ");
     assert!(advice.contains("Give culprit "), "{advice}");
     assert!(!advice.contains("Give victim"), "{advice}");
+}
+
+/// The victim waits for a block of inodes that the culprit's commit writes. Its own file is in that
+/// commit, or not.
+#[test]
+fn writers_that_share_only_a_block_can_be_kept_apart() {
+    const BLOCK: u64 = 1057;
+    let advice = |kind, victims_file: u64| {
+        let mut trace = rounds(|at_ms, tid| {
+            let mut round = vec![
+                commit(tid + 1, (at_ms + 3) * MS, (at_ms + 18) * MS),
+                Span {
+                    object: 131,
+                    amount: 4096,
+                    ..span_by(CULPRIT, SpanKind::Write, at_ms, at_ms + 1)
+                },
+                sync(CULPRIT, at_ms + 3, at_ms + 18, tid + 1, tid),
+            ];
+            // What it writes after its wait is in the next commit.
+            if tid % 2 == 0 {
+                round.push(Span {
+                    object: victims_file,
+                    amount: 4096,
+                    ..span_by(VICTIM, SpanKind::Write, at_ms + 4, at_ms + 18)
+                });
+                round.push(Span {
+                    within: SpanKind::Write,
+                    object: BLOCK,
+                    ..span_by(VICTIM, SpanKind::WaitBuffer, at_ms + 5, at_ms + 17)
+                });
+            }
+            round
+        });
+        let mut block = MetadataBlock::plain(kind);
+        (block.first_inode, block.inodes) = (129, 16);
+        trace.blocks.insert((DEV, BLOCK), block);
+        let mut facts = facts();
+        facts.block_bytes = Some(4096);
+        facts.luc_obstacle = Some("no module".into());
+        let got = diagnose(&trace, DEV, &facts);
+        assert!(got.has(VerdictKind::WriteDelays), "{got:?}");
+        check_text(&got);
+        got.advice.join(" ")
+    };
+    let said = advice(BlockKind::InodeTable, 130);
+    assert!(said.contains("`mke2fs -I 4096`"), "{said}");
+    for (kind, file) in [(BlockKind::InodeTable, 131), (BlockKind::Directory, 130)] {
+        let said = advice(kind, file);
+        assert!(!said.contains("mke2fs"), "{said}");
+    }
 }
 
 /// The victim's small writes wait for the disk, which is busy with the culprit's.

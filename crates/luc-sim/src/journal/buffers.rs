@@ -1,5 +1,7 @@
 //! Numbers of the buffers that metadata changes use.
 
+use luc_trace::BlockKind;
+
 use super::BufferId;
 
 // A block group: its bitmap of inodes, its descriptor, its bitmap of blocks.
@@ -15,3 +17,15 @@ pub const PARENT_INODE: BufferId = 5;
 pub const TABLE: BufferId = 8;
 /// Blocks of directories start here.
 pub const DIRS: BufferId = 1 << 20;
+
+/// Tells what a buffer holds.
+pub fn kind(buffer: BufferId) -> BlockKind {
+    match buffer {
+        INODES => BlockKind::InodeBitmap,
+        GROUP => BlockKind::GroupDescriptors,
+        BLOCKS => BlockKind::BlockBitmap,
+        SUPER => BlockKind::Superblock,
+        PARENT | DIRS.. => BlockKind::Directory,
+        _ => BlockKind::InodeTable,
+    }
+}

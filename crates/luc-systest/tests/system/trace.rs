@@ -26,6 +26,7 @@ pub fn tests() -> Vec<Trial> {
     }));
     tests.extend(tests_on_every("bad_conditions", bad_conditions));
     tests.extend(tests_on_every("shared", shared));
+    tests.extend(tests_on_every("blocks", blocks));
     tests
 }
 
@@ -212,6 +213,29 @@ fn shared(kernel: &str) -> Outcome {
         check(
             share >= Some(80) && screen.has(waits),
             format!("{name}: no blame of {caused} in\n{screen}"),
+        )?;
+    }
+    Ok(())
+}
+
+/// Tasks that wait for a block of metadata: it is known what it holds, and whether the commit had
+/// changed the inode of the waiter's own file or only others.
+fn blocks(kernel: &str) -> Outcome {
+    let jobs = [Job::new("blocks", &["1ms:8:64M"])?];
+    let mut spec = guest(kernel, &jobs)?;
+    spec.files.push(program("/usr/bin/watched", "watched.c")?);
+    let answer = run_jobs(&spec, &jobs)?;
+    for line in answer.told() {
+        println!("  {kernel} {line}");
+    }
+    for (name, only_others) in [("others", true), ("own", false)] {
+        let sharing = &answer.json("blocks", name)?["file_systems"][0]["sharing"];
+        let number = |field: &str| sharing[field].as_u64().unwrap_or(0);
+        let (told, found) = (number("told"), number("only_others"));
+        let agree = if only_others { found } else { told - found };
+        check(
+            told >= 5 && agree * 10 >= told * 9,
+            format!("{name}: {found} of {told} waits only for others' inodes: {sharing}"),
         )?;
     }
     Ok(())

@@ -17,7 +17,7 @@ const fn column(name: &'static str, value: fn(&Trace, &Span) -> Option<String>) 
 }
 
 /// New columns go at the end, so that old scripts still find theirs.
-const COLUMNS: [Column; 23] = [
+const COLUMNS: [Column; 25] = [
     column("kind", |_, s| shown(&s.kind.text(), true)),
     column("begin_ns", |_, s| shown(&s.begin_ns, true)),
     column("end_ns", |_, s| shown(&s.end_ns, true)),
@@ -43,6 +43,13 @@ const COLUMNS: [Column; 23] = [
     column("earlier", |_, s| flag(s, true, EARLIER)),
     column("unfinished", |_, s| flag(s, true, UNFINISHED)),
     column("untimed", |_, s| flag(s, true, UNTIMED)),
+    column("block", |_, s| {
+        s.waited_block().map(|(_, number)| number.to_string())
+    }),
+    column("block_holds", |t, s| {
+        let block = t.blocks.get(&s.waited_block()?)?;
+        Some(block.kind.word().to_owned())
+    }),
 ];
 
 /// Formats a field, if the kind of span has it.

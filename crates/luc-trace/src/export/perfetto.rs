@@ -8,6 +8,7 @@
 //! when it began.
 
 use super::Askers;
+use crate::block::MetadataBlock;
 use crate::span::{Span, SpanKind};
 use crate::trace::Trace;
 use luc_control::Dev;
@@ -28,6 +29,7 @@ pub fn perfetto(trace: &Trace, askers: &Askers, sink: &mut dyn Write) -> io::Res
         begin_ns,
         first: true,
         askers,
+        blocks: &trace.blocks,
     };
     let header = &trace.header.pairs;
     write!(
@@ -95,6 +97,7 @@ fn name_tracks(
 }
 
 struct Timeline<'a> {
+    blocks: &'a BTreeMap<(Dev, u64), MetadataBlock>,
     sink: &'a mut dyn Write,
     begin_ns: u64,
     first: bool,
@@ -152,6 +155,11 @@ impl Timeline<'_> {
             args["transaction"] = json!(span.tid);
             args["commits waited for"] = json!(span.commits_ahead());
         }
+        if let Some(waited) = span.waited_block() {
+            args["block"] = json!(waited.1);
+            let block = self.blocks.get(&waited);
+            args["block holds"] = json!(block.map_or("unknown", |block| block.kind.word()));
+        }
         if let Some(commit) = behind {
             args["commit"] = json!(commit.tid);
             args["commit asked for by"] = json!(self.asker(commit));
@@ -205,6 +213,7 @@ impl Timeline<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::BlockKind;
 
     fn events(trace: &Trace) -> Vec<Value> {
         blamed_events(trace, &Askers::new())
@@ -303,8 +312,11 @@ mod tests {
             tid,
             ..Span::new(SpanKind::Commit, begin_ns, begin_ns + 50)
         };
-        let wait = |begin_ns| Span::new(SpanKind::WaitBuffer, begin_ns, begin_ns + 20);
-        let trace = Trace::from_spans([
+        let wait = |begin_ns| Span {
+            object: 1057,
+            ..Span::new(SpanKind::WaitBuffer, begin_ns, begin_ns + 20)
+        };
+        let mut trace = Trace::from_spans([
             commit(4, 100),
             commit(5, 200),
             wait(120),
@@ -312,11 +324,15 @@ mod tests {
             wait(230),
         ]);
         let askers = Askers::from([((Dev::default(), 100), "etcd in \"x\"".to_owned())]);
+        let directory = MetadataBlock::plain(BlockKind::Directory);
+        trace.blocks.insert((Dev::default(), 1057), directory);
         let events = blamed_events(&trace, &askers);
         let asker = |name| named(&events, "X", name)[0]["args"]["asked for by"].clone();
         assert_eq!(asker("commit 4"), "etcd in \"x\"");
         assert_eq!(asker("commit 5"), "unknown");
         let waits = named(&events, "X", "wait-buffer");
+        assert_eq!(waits[0]["args"]["block"], 1057);
+        assert_eq!(waits[0]["args"]["block holds"], "directory");
         let behind = waits
             .iter()
             .map(|wait| wait["args"]["commit asked for by"].as_str());

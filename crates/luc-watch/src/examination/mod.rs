@@ -14,6 +14,7 @@ use luc_control::Dev;
 use luc_host::io_limits::{self, Measured};
 use luc_host::io_shares::{self, Delayed, Favour};
 use luc_host::journal::{self, Journal};
+use luc_host::layout::Layouts;
 use luc_host::{
     System, going_on, kernel, mapped, preconditions, process, rotation, sysfs, watching,
 };
@@ -147,6 +148,7 @@ impl Examiner {
                     facts.commit_waits_for = commit_waits_for(*dev, system);
                 }
                 trace.cgroups = process::cgroups(system);
+                trace.blocks = Layouts::default().blocks(system, &trace.waited_blocks());
                 Events::Traced(trace)
             }
             Source::Module(untraced, records) => {

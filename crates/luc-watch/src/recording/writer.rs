@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufWriter};
 
+use luc_control::Dev;
+use luc_host::layout::Layouts;
 use luc_host::{System, process};
 use luc_model::Totals;
 use luc_trace::{Event, Header, SPAN_BYTES, Span, SpanKind, Writer, parse_line};
@@ -14,6 +16,9 @@ use crate::LossCauses;
 /// Largest buffer, KiB.
 pub const BUFFER_KIB_MAX: u32 = 1 << 20;
 
+/// Most blocks of metadata whose content a recording tells.
+const BLOCKS_MAX: usize = 1 << 16;
+
 /// A recording and what it holds so far.
 pub struct RecordingWriter {
     writer: Writer<BufWriter<File>>,
@@ -21,6 +26,10 @@ pub struct RecordingWriter {
     slowest: Slowest,
     /// Numbers of the control groups that tasks were in.
     groups: BTreeSet<u64>,
+    /// Blocks of metadata on which tasks waited, and those of them that are not written yet.
+    blocks: BTreeSet<(Dev, u64)>,
+    new_blocks: BTreeSet<(Dev, u64)>,
+    layouts: Layouts,
 }
 
 impl RecordingWriter {
@@ -30,6 +39,9 @@ impl RecordingWriter {
             recorded: Recorded::default(),
             slowest: Slowest::default(),
             groups: BTreeSet::new(),
+            blocks: BTreeSet::new(),
+            new_blocks: BTreeSet::new(),
+            layouts: Layouts::default(),
         })
     }
 
@@ -56,6 +68,11 @@ impl RecordingWriter {
             match known {
                 Some(task) if task.kind == SpanKind::Task => _ = self.groups.insert(task.object),
                 Some(sync) if sync.kind.is_file_sync() => self.slowest.meet(&sync),
+                Some(wait) if self.blocks.len() < BLOCKS_MAX => {
+                    let block = wait.waited_block();
+                    let new = block.filter(|block| self.blocks.insert(*block));
+                    self.new_blocks.extend(new);
+                }
                 _ => {}
             }
         }
@@ -91,6 +108,16 @@ impl RecordingWriter {
             if let Some(path) = known.get(id) {
                 self.writer.cgroup(*id, path)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Records what the blocks hold on which tasks have waited since the last call, because a
+    /// directory may be removed.
+    pub fn blocks(&mut self, system: &dyn System) -> io::Result<()> {
+        let new = std::mem::take(&mut self.new_blocks);
+        for ((dev, number), block) in self.layouts.blocks(system, &new) {
+            self.writer.block(dev, number, &block)?;
         }
         Ok(())
     }

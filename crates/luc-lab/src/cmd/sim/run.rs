@@ -305,6 +305,9 @@ impl Args {
                             totals.span(span.kind.number());
                             writer.span(span)?;
                         }
+                        Entry::Block { dev, number, block } => {
+                            writer.block(*dev, *number, block)?;
+                        }
                         // The simulator loses nothing, and has neither control groups nor paths.
                         Entry::SpansLost(_)
                         | Entry::Cgroup { .. }

@@ -3,7 +3,9 @@
 use super::{Kind, Standing};
 use crate::diagnosis::account::blocked_ns;
 use crate::diagnosis::evidence::{Case, Verdict, VerdictKind};
-use luc_trace::Sight;
+use crate::diagnosis::facts::Facts;
+use crate::diagnosis::{Diagnosis, Estimate};
+use luc_trace::{BlockKind, Sight};
 
 pub(super) const KIND: Kind = Kind {
     of: VerdictKind::WriteDelays,
@@ -16,13 +18,37 @@ pub(super) const KIND: Kind = Kind {
         case.lost(blocked_ns, case.writing_ns())
     },
     verdict,
-    advise: |_, _, _| (),
+    advise,
     undermined: |unseen| unseen.contains(&Sight::Writes),
     of_luc: true,
     has_sufferers: true,
     standing: Standing::Cause,
     largest: None,
 };
+
+const IN_TABLES: &str = "inode_table_wait_share";
+const ONLY_OTHERS: &str = "only_others_share";
+
+/// Writers that share blocks of inodes and no files need not wait for each other.
+fn advise(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
+    let mut verdicts = diagnosis.verdicts.iter();
+    let Some(verdict) = verdicts.find(|verdict| verdict.kind == KIND.of) else {
+        return;
+    };
+    let at_least_half = |name| verdict.number(name).is_some_and(|share| share >= 0.5);
+    // LUC does it without another file system.
+    if diagnosis.luc_serves() || !at_least_half(IN_TABLES) || !at_least_half(ONLY_OTHERS) {
+        return;
+    }
+    let size = facts.block_bytes.map_or_else(
+        || "`mke2fs -I` and the size of a block".to_owned(),
+        |bytes| format!("`mke2fs -I {bytes}`"),
+    );
+    advice.push(format!(
+        "The writers share blocks of inodes, not files: a new file system made with {size} has one \
+         inode in each block."
+    ));
+}
 
 fn verdict(case: &Case<'_>) -> Verdict {
     let journal_small = case.journal_small();
@@ -44,6 +70,24 @@ fn verdict(case: &Case<'_>) -> Verdict {
                 ("writes_delayed_share", delayed),
                 ("write_delay_mean_ns", each),
             ],
+        );
+    }
+    let sharing = &case.slices.whole.sharing;
+    if let Some(parts) = sharing.parts() {
+        let share = |kind| Estimate::exact(sharing.time_share(kind));
+        verdict = verdict.with(
+            &format!("The blocks that they wait for: {parts}."),
+            [
+                (IN_TABLES, share(BlockKind::InodeTable)),
+                ("directory_wait_share", share(BlockKind::Directory)),
+            ],
+        );
+    }
+    if sharing.told > 0 {
+        let only_others = case.slices.share(|slice| slice.sharing.only_others_share());
+        verdict = verdict.with(
+            "In {} of the waits for inode tables, only other files' inodes were in the commit.",
+            [(ONLY_OTHERS, only_others)],
         );
     }
     verdict

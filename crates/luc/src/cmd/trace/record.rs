@@ -66,12 +66,14 @@ impl Verb for Args {
         let system = context.system;
         let status = during(&self.command, self.seconds, PAUSE, context, || {
             sources.drain(&mut writer)?;
+            writer.blocks(system)?;
             writer.files(system)
         })?;
         sources
             .finish(&mut writer, self.watch.by.kprobes())
             .and_then(|()| writer.files(system))
-            .and_then(|()| writer.cgroups(&process::cgroups(context.system)))
+            .and_then(|()| writer.cgroups(&process::cgroups(system)))
+            .and_then(|()| writer.blocks(system))
             .map_err(|error| failed(&shown, &error))?;
         let recorded = writer.finish().map_err(|error| failed(&shown, &error))?;
         let (totals, lost) = (&recorded.totals, recorded.lost());

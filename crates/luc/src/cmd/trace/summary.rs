@@ -162,6 +162,7 @@ fn print(file_system: &FileSystem, unseen: &Unseen, context: &mut Context) -> Re
     let flush = if_known("flush_mean_ns", ns(table.flush_mean_ns));
     writeln!(out, "  data flushes   mean {flush}")?;
     print_writes(table, unknown, out)?;
+    print_blocks(file_system, out)?;
     for (kind, what) in [
         (SpanKind::WaitLocked, "for a locked transaction"),
         (SpanKind::WaitSpace, "for journal space"),
@@ -232,6 +233,25 @@ fn print_served(
         known(flushes_seen.then(|| table.syncs_unneeded.to_string())),
         table.syncs_unserved
     )?)
+}
+
+/// Prints the blocks for which tasks waited while a commit wrote them.
+fn print_blocks(file_system: &FileSystem, out: &mut dyn Write) -> Result<(), Failure> {
+    let Some(sharing) = &file_system.sharing else {
+        return Ok(());
+    };
+    if let Some(parts) = sharing.parts() {
+        writeln!(out, "  blocks waited for: {parts}")?;
+    }
+    if let Some(share) = sharing.only_others_share() {
+        let share = percent(share);
+        writeln!(
+            out,
+            "                 in {share} of the waits for inode tables, only other files' inodes \
+             were in the commit"
+        )?;
+    }
+    Ok(())
 }
 
 fn print_writes(
