@@ -21,13 +21,13 @@ wait $load 2> /dev/null
 true
 END
 cat > /tmp/creates.sh << 'END'
-exec luc-lab bench create-fsync --threads 8 --seconds 1 --warmup-s 0 /mnt/0 > /dev/null
+exec luc-lab bench create-fsync --threads 8 --seconds 1 --warmup-s 0 --keep /mnt/0 > /dev/null
 END
 
 record() { # name, script, argument
 	yes "$1 is recorded" luc trace record -o "/tmp/$1" --on /mnt/0 -- sh "/tmp/$2.sh" "$3"
 	luc trace summary --json "/tmp/$1" > "$LUC_OUT/$1.json" || bad "summary of $1"
-	luc trace summary "/tmp/$1" | grep -A 1 "blocks waited for" | sed "s/^ */tell $1: /"
+	luc trace summary "/tmp/$1" | grep -E "blocks waited for|of the waits" | sed "s/^ */tell $1: /"
 }
 record others appends /mnt/0/appended
 record own appends /mnt/0/synced
@@ -58,7 +58,7 @@ grep -ah '^#block ' /tmp/others /tmp/own /tmp/creates | sort -u > /tmp/named
 while read -r _ _ block kind first _; do
 	is "block $block" "$kind" "$(holds "$block" "${first:-1}")"
 done < /tmp/named
-for kind in inode-table directory; do
+for kind in inode-table inode-bitmap; do
 	grep -q " $kind" /tmp/named && ok "a wait for: $kind" || bad "no wait for: $kind"
 done
 finish
