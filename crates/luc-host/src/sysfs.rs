@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use luc_control::{Counter, Dev, Knob, counters, knob, policy_text};
+use rustix::fs::Access;
 use rustix::io::Errno;
 
 use crate::error::HostError;
@@ -256,6 +257,19 @@ fn locked(what: &str) -> HostError {
     HostError::NotPermitted {
         what: what.into(),
         fix: "/sys is mounted read-only here, as in a container; run it on the host".into(),
+    }
+}
+
+/// Refuses to `what` where LUC's mode cannot be written, before anything is begun.
+///
+/// # Errors
+/// `/sys` is mounted read-only.
+pub fn may_switch(system: &dyn System, attached: &Attached, what: &str) -> Result<(), HostError> {
+    let mode = system.path(&knob_file(attached, "mode"));
+    match rustix::fs::access(mode, Access::WRITE_OK) {
+        Err(Errno::ROFS) => Err(locked(what)),
+        // Another failure is reported when it is written.
+        _ => Ok(()),
     }
 }
 

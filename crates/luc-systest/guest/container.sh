@@ -27,6 +27,8 @@ check 3 "luc: cannot set batching of /mnt/0: $LOCKED" luc set /mnt/0 policy stat
 check 3 "luc: cannot set mode of /mnt/0: $LOCKED" luc set /mnt/0 mode observe
 check 3 "luc: cannot switch LUC off for /mnt/0: $LOCKED" luc off /mnt/0
 check 3 "luc: cannot switch LUC off for /mnt/0: $LOCKED" luc off --all
+check 3 "luc: cannot try LUC on /mnt/0: $LOCKED" luc try /mnt/0
+check 3 "luc: *cannot guard nullb0: $LOCKED" timeout 60 luc guard /mnt/0
 is "batching" returns "$(cat /sys/fs/luc/nullb0/knobs/batching)"
 is "mode" steer "$(cat /sys/fs/luc/nullb0/knobs/mode)"
 umount /sys

@@ -61,20 +61,23 @@ const SUITES: [Suite; 21] = [
 ];
 
 /// Tests of two to ten minutes each, which nobody has to wait for before each change.
-const LONG: [(&str, &str); 16] = [
+const LONG: [(&str, &str); 19] = [
     ("toy", "new_rows_on_6.12"),
     ("sight", "hosts_on_6.12"),
     ("unload", "virtual_time_on_6.12"),
     ("doctor", "doctor_on_6.12"),
     ("doctor", "module_on_6.12"),
     ("try", "guard_on_6.12"),
+    ("try", "try_on_6.12"),
     ("disk", "disk_on_6.12"),
     ("pressure", "disk_on_6.12"),
     ("pressure", "system_on_6.12"),
     ("faults", "faults_on_6.12"),
     ("faults", "owners_on_6.12"),
+    ("faults", "offline_and_container_on_6.12"),
     ("trace", "kprobes_on_6.12"),
     ("trace", "shared_on_6.12"),
+    ("trace", "bad_conditions_on_6.12"),
     ("truth", "programs_on_6.12"),
     ("apps", "programs_run_on_ext4_and_xfs"),
     ("verbs", "every_verb_keeps_its_word_on_6.1"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use luc_guard::slow::REFUTED;
 use luc_guard::{Change, Event, Keeper, Lengths, Saved, Subject as _, Why};
 use luc_host::health::HealthCheck;
-use luc_host::sysfs::Attached;
+use luc_host::sysfs::{self, Attached};
 use luc_host::{Fault, HostError, System, journal};
 
 use super::guard_findings::certified;
@@ -160,6 +160,8 @@ impl<'a> GuardedFileSystem<'a> {
         verb: &'static str,
         attached: Attached,
     ) -> Result<(Self, String), WatchError> {
+        let name = attached.name.replace('!', "/");
+        sysfs::may_switch(system, &attached, &format!("guard {name}"))?;
         let claim = Claim::take(system, &attached, verb, Purpose::Guard)?;
         // During a trial the mode would tell nothing.
         let turn = Claim::take(system, &attached, verb, Purpose::Switch)?;

@@ -100,6 +100,7 @@ impl Verb for Args {
             name: journal.name.clone(),
             device: journal.device,
         };
+        sysfs::may_switch(system, &attached, &format!("try LUC on {shown}"))?;
         let claim = take_turn(system, &attached, &context.stop.clone(), || {
             context.note("a guard is comparing a pair; the trial begins after it")
         })?;
