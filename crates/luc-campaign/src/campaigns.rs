@@ -8,7 +8,7 @@ use crate::error::{CampaignError, Result, did_you_mean};
 use crate::file::Campaign;
 
 /// Names and texts of the built-in campaigns.
-const ALL: &[(&str, &str)] = &[
+pub(crate) const ALL: &[(&str, &str)] = &[
     ("demo", include_str!("../../../campaigns/demo.toml")),
     ("bench", include_str!("../../../campaigns/bench.toml")),
     ("policies", include_str!("../../../campaigns/policies.toml")),

@@ -365,8 +365,12 @@ fn unavailable(error: &LabError) -> CampaignError {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::fs::File;
+
+    use luc_vm::FsType;
 
     use super::*;
+    use crate::{campaigns, points};
 
     const S: u64 = 1_000_000_000;
     const REPORT: &str = include_str!("../../tests/data/create-fsync.json");
@@ -437,6 +441,50 @@ mod tests {
             file_system::check(&cell).unwrap_err(),
             "arm arm: mkfs: a quote is not closed"
         );
+    }
+
+    /// Each format of a campaign is one that its program makes on a disk of that size. One that
+    /// fails would fail the cell, and all of its other arms.
+    #[test]
+    fn every_format_can_be_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let image = dir.path().join("disk");
+        let mut formats: BTreeMap<String, DiskSpec> = BTreeMap::new();
+        for (name, text) in campaigns::ALL {
+            let campaign = campaigns::parse(name, text).unwrap();
+            for point in points::all(&campaign) {
+                let cell = point.cell(1);
+                let arms = cell.arms.iter().filter(|_| cell.place == "lab");
+                for disk in arms.flat_map(|named| disks(&cell, named).unwrap()) {
+                    let format = (disk.fs_type, &disk.mkfs_args, disk.size_mib);
+                    formats.insert(format!("{format:?}"), disk);
+                }
+            }
+        }
+        assert!(formats.len() > 20, "{formats:?}");
+        for (format, disk) in formats {
+            let Some((maker, package)) = disk.fs_type.maker() else {
+                continue;
+            };
+            File::create(&image)
+                .and_then(|file| file.set_len(u64::from(disk.size_mib) << 20))
+                .unwrap();
+            let own: &[&str] = match disk.fs_type {
+                FsType::Xfs | FsType::Btrfs => &["-q", "-f"],
+                FsType::Ext4NoJournal => &["-q", "-F", "-t", "ext4", "-O", "^has_journal"],
+                _ => &["-q", "-F", "-t", disk.fs_type.driver()],
+            };
+            let made = std::process::Command::new(maker)
+                .args(own)
+                .args(&disk.mkfs_args)
+                .arg(&image)
+                .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
+                .output();
+            match made {
+                Err(error) => luc_test::skip("format", &format!("{maker}: {error}: {package}")),
+                Ok(made) => assert!(made.status.success(), "{format}: {made:?}"),
+            }
+        }
     }
 
     /// The guest gets a copy of a workload file of this machine, and its commands name the copy.
