@@ -130,7 +130,7 @@ pub fn programs(
         };
         let root = side.join("root");
         system.make(&root)?;
-        // Servers refuse root, and look up their user and their address.
+        // Servers refuse root, and look up their users and their address.
         for (file, lines) in [("passwd", PASSWD), ("group", GROUP), ("hosts", HOSTS)] {
             let path = root.join("etc").join(file);
             std::fs::write(&path, lines).map_err(crate::LabError::io("write", path))?;
@@ -140,9 +140,10 @@ pub fn programs(
     Ok(path.join("root"))
 }
 
-/// Users of a folder of programs.
-const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n";
-const GROUP: &str = "root:x:0:\nnogroup:x:65534:\n";
+/// Users of a folder of programs. Packages whose scripts run would make Postfix's.
+const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n\
+    postfix:x:100:101:postfix:/:/bin/sh\n";
+const GROUP: &str = "root:x:0:\nnogroup:x:65534:\npostfix:x:101:\npostdrop:x:102:\n";
 const HOSTS: &str = "127.0.0.1 localhost\n";
 
 /// Paths that neither a compiler nor a guest reads.
