@@ -40,6 +40,18 @@ as_nobody() {
 	exec "$@"
 }
 
+# Gives files to nobody, for such servers.
+for_nobody() { if [ "$(id -u)" = 0 ]; then chown 65534:65534 "$@"; fi; }
+
+# reason LOG: the line that says why a program gave up, or its last one.
+reason() { tr '\r' '\n' <"$1" | grep -m 1 -iE 'no space left|fatal' || tail -n 1 "$1"; }
+
+# room MIB: fails unless the disk has this much room, for programs that do not say so.
+room() {
+	[ "$(df -Pk "$DIR" | mawk 'NR == 2 { print $4 }')" -ge $(($1 * 1024)) ] ||
+		failed "the disk has less than $1 MiB of room"
+}
+
 # serve NAME COMMAND...: starts a server whose messages go to $TMP/NAME.log.
 serve() {
 	log=$TMP/$1.log
@@ -55,18 +67,18 @@ await() {
 	shift
 	tries=600
 	until "$@" >/dev/null 2>&1; do
-		kill -0 "$SERVER" 2>/dev/null || failed "$name ended: $(tail -n 1 "$TMP/$name.log")"
+		kill -0 "$SERVER" 2>/dev/null || failed "$name ended: $(reason "$TMP/$name.log")"
 		tries=$((tries - 1))
-		[ $tries -gt 0 ] || failed "$name did not answer within 60 s: $(tail -n 1 "$TMP/$name.log")"
+		[ $tries -gt 0 ] || failed "$name did not answer within 60 s: $(reason "$TMP/$name.log")"
 		sleep 0.1
 	done
 }
 
-# run LOG COMMAND...: runs a command, or fails with its last line.
+# run LOG COMMAND...: runs a command, or fails with its reason.
 run() {
 	log=$TMP/$1.log
 	shift
-	"$@" >"$log" 2>&1 || failed "$1: $(tail -n 1 "$log")"
+	"$@" >"$log" 2>&1 || failed "$1: $(reason "$log")"
 }
 
 now_ms() { date +%s%3N; }

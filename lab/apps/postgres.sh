@@ -1,7 +1,7 @@
 # PostgreSQL with pgbench, by its socket alone.
 data=$DIR/data
 mkdir "$data"
-if [ "$(id -u)" = 0 ]; then chown 65534:65534 "$data" "$TMP"; fi
+for_nobody "$data" "$TMP"
 (as_nobody initdb --no-sync --no-locale -E UTF8 -A trust -U luc -D "$data" >"$TMP/initdb.log" 2>&1) ||
 	failed "initdb: $(tail -n 1 "$TMP/initdb.log")"
 server() { as_nobody $WITH postgres -D "$data" -k "$TMP" -h '' -c wal_sync_method="$SYNC" -c shared_buffers=32MB; }
