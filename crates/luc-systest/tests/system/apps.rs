@@ -19,7 +19,7 @@ fs = "xfs"
 name = "apps"
 bench = "app {app} --clients 2 --seconds 1 {dir}"
 arms = ["stock", "xfs"]
-factors = { kernel = "6.12", disk = "nvme:512M", memory_mib = 2048, app = ["sqlite-wal", "packages"] }
+factors = { kernel = "6.12", disk = "nvme:512M", memory_mib = 2048, app = ["sqlite-wal", "packages", "postfix"] }
 "#;
 
 pub fn tests() -> Vec<Trial> {
@@ -60,5 +60,5 @@ fn on_ext4_and_xfs() -> Outcome {
             reports += 1;
         }
     }
-    check(reports == 4, format!("{reports} reports, expected 4"))
+    check(reports == 6, format!("{reports} reports, expected 6"))
 }

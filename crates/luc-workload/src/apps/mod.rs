@@ -33,7 +33,8 @@ macro_rules! scripts {
 
 /// The scripts of the built-in table.
 const SCRIPTS: &[(&str, &str)] = &scripts! {
-    "etcd" "fio" "fs-mark" "git" "packages" "postgres" "redis" "sqlite" "unpack"
+    "dbench" "etcd" "fileio" "fio" "fs-mark" "git" "mariadb" "packages" "postfix" "postgres"
+    "postmark" "redis" "rocksdb" "sqlite" "unpack"
 };
 
 /// Programs as workloads.
@@ -269,7 +270,7 @@ mod tests {
     #[test]
     fn an_unknown_program_is_refused_with_those_that_exist() {
         let error = builtin().find("oracle").unwrap_err().to_string();
-        assert!(error.contains("there are etcd, "), "{error}");
+        assert!(error.contains("there are dbench, "), "{error}");
     }
 
     #[test]
