@@ -44,7 +44,7 @@ as_nobody() {
 for_nobody() { if [ "$(id -u)" = 0 ]; then chown 65534:65534 "$@"; fi; }
 
 # reason LOG: the line that says why a program gave up, or its last one.
-reason() { tr '\r' '\n' <"$1" | grep -m 1 -iE 'no space left|fatal' || tail -n 1 "$1"; }
+reason() { tr '\r' '\n' <"$1" | grep -m 1 -iE 'no space left|fatal|\[ERROR\]' || tail -n 1 "$1"; }
 
 # room MIB: fails unless the disk has this much room, for programs that do not say so.
 room() {

@@ -2,7 +2,7 @@
 data=$DIR/data
 for_nobody "$TMP"
 (as_nobody mariadb-install-db --no-defaults --force --auth-root-authentication-method=normal \
-	--skip-test-db --datadir="$TMP/data" >"$TMP/install.log" 2>&1) ||
+	--skip-test-db --tmpdir="$TMP" --datadir="$TMP/data" >"$TMP/install.log" 2>&1) ||
 	failed "mariadb-install-db: $(reason "$TMP/install.log")"
 run cp cp -a "$TMP/data" "$data"
 sync -f "$data"
