@@ -352,6 +352,24 @@ mod tests {
         assert!((60.0..80.0).contains(&package_w), "{package_w}");
     }
 
+    /// All cores at work stay within what Intel states for the packages, and leave some of it to
+    /// the rest of a package.
+    #[test]
+    fn packages_of_the_documents_systems_are_within_their_power() {
+        for (name, packages_w, disks_w) in [
+            ("nehalem-hdd", 130.0, 4.5),
+            ("sandybridge-hdd", 80.0, 4.5),
+            ("nehalem-raid10", 160.0, 4.0),
+        ] {
+            let system = machine(name);
+            let mips = system.clocks_mips()[system.points.len() - 1];
+            let full = load(&system, mips, 1.0, 1000, 1.0);
+            let added_w = watts(&system, &full) - system.idle_w();
+            let of_packages = (added_w - disks_w) / packages_w;
+            assert!((0.75..0.95).contains(&of_packages), "{name}: {of_packages}");
+        }
+    }
+
     #[test]
     fn a_slower_clock_takes_less_energy_for_the_same_work() {
         let server = machine("e3-server");

@@ -459,6 +459,16 @@ fn the_documents_systems_are_disks() {
         }
         assert!(system.mhz.is_sorted() && is_only_simulated(system.name));
         assert!(!found.is_volatile || found.layout.members() == 1 || system.cpus == 8);
+        // The energy model has machines of the same names, with the same processors.
+        if let Some(machine) = luc_power::machine::MACHINES.get(system.name) {
+            let mhz: Vec<f64> = machine.points.iter().map(|point| point.mhz).collect();
+            assert!(
+                mhz.iter()
+                    .copied()
+                    .eq(system.mhz.iter().map(|mhz| f64::from(*mhz)))
+            );
+            assert_eq!(machine.cores, u32::from(system.cpus), "{}", system.name);
+        }
         // The user's changes take precedence over the system's.
         let changed = kind(&format!(
             "{}:track_outer_bytes=700000:cache_write_ns=7",
@@ -466,6 +476,10 @@ fn the_documents_systems_are_disks() {
         ));
         assert_eq!(changed.member.get("track_outer_bytes"), Some(700_000));
     }
+    let with_watts = SYSTEMS
+        .iter()
+        .filter(|it| luc_power::machine::MACHINES.contains_key(it.name));
+    assert_eq!(with_watts.count(), 3);
     let members = |name| kind(name).layout.members();
     assert_eq!((members("nehalem-hdd"), members("nehalem-raid10")), (1, 4));
     let cached = kind("nehalem-hdd:controller_cache_bytes=1048576").member;
