@@ -539,8 +539,32 @@ fn known_factors<'a>(block: &Block, names: impl Iterator<Item = &'a String>) -> 
     Ok(())
 }
 
+/// Checks a measure with every value of the factor that it names, if it names one.
+fn measure(block: &Block, name: &str) -> Result<(), String> {
+    let Some((_, factor)) = points::names_in(name).into_iter().next() else {
+        return measures::check(name);
+    };
+    let known = || place(&block.place).map(|place| place.factors().iter().map(|it| it.name));
+    if !known()?.any(|known| known == factor) {
+        let near = did_you_mean(factor, known()?);
+        let place = &block.place;
+        return Err(format!(
+            "measure {name}: no factor {factor} of the place {place}{near}"
+        ));
+    }
+    let mut filled = points::values_of(block, factor)
+        .map(|value| name.replace(&format!("{{{factor}}}"), value))
+        .peekable();
+    if filled.peek().is_none() {
+        return Err(format!(
+            "measure {name}: the block has no values of {factor}"
+        ));
+    }
+    filled.try_for_each(|name| measures::check(&name))
+}
+
 pub(crate) fn figure(block: &Block, shown: &Figure) -> Result<(), String> {
-    measures::check(&shown.measure)?;
+    measure(block, &shown.measure)?;
     let bases = [
         shown.to.is_some(),
         !shown.to_best_of.is_empty(),

@@ -8,7 +8,7 @@ use luc_stats::{Interval, Prior};
 use crate::cell::Cell;
 use crate::file::Figure;
 use crate::measures;
-use crate::points::Point;
+use crate::points::{self, Point};
 use crate::result::ArmResult;
 use crate::store::CellResult;
 
@@ -75,12 +75,13 @@ impl<'a> PointResults<'a> {
 }
 
 /// A figure of one repeat: both arms of a ratio are from one boot. `None` until the best arm is
-/// chosen.
+/// chosen. A measure may name a factor of the cell: `model_joules:{disk}`.
 pub fn value(result: &CellResult, figure: &Figure) -> Option<f64> {
+    let measure = points::expanded(&figure.measure, &result.cell.machine);
     let of = |name: &str| -> Option<f64> {
         let named = |arm: &&ArmResult| arm.arm == name;
         let arm = result.arms.iter().find(named)?;
-        measures::value(&figure.measure, arm, &result.cell)
+        measures::value(&measure, arm, &result.cell)
     };
     if !figure.to_best_of.is_empty() {
         return None;

@@ -302,8 +302,12 @@ const PATHS: [&str; 3] = ["report:/", "after:/", "counter:"];
 type Modelled = fn(&ArmResult, &Energy, f64) -> Option<f64>;
 
 /// Measures that take a machine of the model behind a colon: `model_joules:r710:idle_w=50`.
-const MODELLED: [(&str, Modelled); 4] = [
+const MODELLED: [(&str, Modelled); 5] = [
     ("model_joules", |_, energy, _| Some(energy.total_j())),
+    ("model_millijoules_per_sync", |arm, energy, seconds| {
+        let per_s = per_second(arm, syncs(arm, |syncs| syncs.count as f64)?)?;
+        Some(1e3 * energy.total_j() / seconds / per_s)
+    }),
     ("model_watts", |_, energy, seconds| {
         Some(energy.total_j() / seconds)
     }),

@@ -240,7 +240,7 @@ pub(crate) fn names_in(text: &str) -> Vec<(usize, &str)> {
 const NESTED_MAX: usize = 8;
 
 /// Replaces names in a text by their values; a value may name others in turn.
-fn expanded(text: &str, values: &BTreeMap<String, String>) -> String {
+pub(crate) fn expanded(text: &str, values: &BTreeMap<String, String>) -> String {
     let mut out = text.to_owned();
     for _ in 0..NESTED_MAX {
         let before = out.clone();
