@@ -1,17 +1,18 @@
-//! README shows output of `make demo`: a chart and lines of the report, rendered again here from
-//! the kept results. README may leave lines out, but adds none.
+//! README shows charts of campaigns, and lines of the report of `make demo`, rendered again here
+//! from the kept results. README may leave lines out, but adds none.
 
 use std::fs;
 use std::path::Path;
 
 use luc_campaign::show::Shown;
+use luc_campaign::store::Results;
 use luc_campaign::{Store, campaigns};
-use luc_report::show::document::Document;
 use luc_report::show::svg;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-/// The cells in `out/demo/cells` of the run that README shows, one per line.
-const RESULTS: &str = "docs/demo-results.jsonl";
+/// Campaigns with a picture in README. `docs/NAME-results.jsonl` keeps the cells of the run that
+/// README shows, one per line; `docs/NAME-light.svg` and `docs/NAME-dark.svg` are its first chart.
+const PICTURES: [&str; 2] = ["demo", "power"];
 /// Start of the paragraph above the block.
 const ABOVE: &str = "This is what the demo prints";
 
@@ -33,19 +34,19 @@ fn first_other<'a>(shown: &[&'a str], text: &str) -> Option<&'a str> {
         .copied()
 }
 
-/// The report of the kept results.
-fn report() -> Document {
+/// The kept results of a campaign.
+fn kept(name: &str) -> Results {
     let dir = tempfile::tempdir().expect("temporary directory");
     let store = Store::open(dir.path()).expect("a folder");
-    let kept = fs::read_to_string(Path::new(ROOT).join(RESULTS)).expect("results are kept");
+    let path = Path::new(ROOT).join(format!("docs/{name}-results.jsonl"));
+    let kept = fs::read_to_string(path).expect("results are kept");
     for (number, line) in kept.lines().enumerate() {
         let name = format!("cells/{number}.json");
         store.write(&name, line.as_bytes()).expect("written");
     }
     let results = store.read().expect("readable");
     assert!(results.damaged.is_empty(), "{:?}", results.damaged);
-    let campaign = campaigns::load("demo").expect("sound");
-    Shown::new(&campaign, &results, None).document().0
+    results
 }
 
 #[test]
@@ -53,23 +54,31 @@ fn readme_shows_what_the_demo_printed() {
     let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).expect("README");
     let shown = block(&readme);
     assert!(shown.len() > 20, "{shown:?}");
-    let printed = luc_report::text::render(&report(), false);
+    let (campaign, results) = (campaigns::load("demo").expect("sound"), kept("demo"));
+    let report = Shown::new(&campaign, &results, None).document().0;
+    let printed = luc_report::text::render(&report, false);
     assert_eq!(first_other(&shown, &printed), None, "{printed}");
 }
 
-/// README's picture is the report's first chart. With `LUC_RENEW=1` it is drawn anew.
+/// README's pictures are charts of the kept results. With `LUC_RENEW=1` they are drawn anew.
 #[test]
-fn readme_shows_what_the_demo_drew() {
-    let report = report();
-    let chart = report.sections[0].all_charts().next().expect("a chart");
-    for (name, colours) in [("light", svg::LIGHT), ("dark", svg::DARK)] {
-        let path = Path::new(ROOT).join(format!("docs/demo-{name}.svg"));
-        let drawn = svg::file(chart, colours) + "\n";
-        if std::env::var_os("LUC_RENEW").is_some() {
-            fs::write(&path, &drawn).expect("written");
+fn readme_shows_what_the_campaigns_drew() {
+    let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).expect("README");
+    for name in PICTURES {
+        let (campaign, results) = (campaigns::load(name).expect("sound"), kept(name));
+        let charts = Shown::new(&campaign, &results, None).plots();
+        let chart = charts.first().expect("a chart");
+        for (colour, colours) in [("light", svg::LIGHT), ("dark", svg::DARK)] {
+            let picture = format!("docs/{name}-{colour}.svg");
+            assert!(readme.contains(&picture), "README lacks {picture}");
+            let path = Path::new(ROOT).join(&picture);
+            let drawn = svg::file(chart, colours) + "\n";
+            if std::env::var_os("LUC_RENEW").is_some() {
+                fs::write(&path, &drawn).expect("written");
+            }
+            let kept = fs::read_to_string(&path).expect("a picture");
+            assert!(kept == drawn, "{picture} is of other results");
         }
-        let kept = fs::read_to_string(&path).expect("a picture");
-        assert!(kept == drawn, "{} is of other results", path.display());
     }
 }
 
