@@ -419,7 +419,7 @@ mod tests {
         for (text, why) in [
             (
                 "cray",
-                "no machine cray; the model has e3-server, r710, sc1425",
+                "no machine cray; the model has e3-server, nehalem-hdd, nehalem-raid10, r710, ",
             ),
             ("r710:ipc=0", "'ipc=0' is not ipc=NUMBER, of at least 0.01"),
             ("r710:ipc", "'ipc' is not ipc=NUMBER"),
