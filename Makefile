@@ -46,6 +46,8 @@ SYSTEST    = LUC_BIN=$(CURDIR)/$(TESTED) $(CARGO) test --workspace --locked --fe
 	--test system --
 # Any text: tests that take minutes each, too.
 export LUC_LONG := $(LONG)
+# More than processors: the slowest tests wait for time to pass.
+export RUST_TEST_THREADS ?= 4
 # --include-ignored: all tests, on every kernel.
 EVERY      ?=
 TORTURE_DEBUG := $(LAB) torture --kernels 6.12-debug --only "ordered luc" --cuts 40

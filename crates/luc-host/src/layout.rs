@@ -1,5 +1,5 @@
-//! What the blocks of an ext4 file system hold: read from its superblock and group descriptors, and
-//! for blocks that lie anywhere, from the block itself.
+//! The content of the blocks of an ext4 file system: told by its superblock and group descriptors,
+//! and for blocks that lie anywhere, by the block itself.
 //!
 //! The kernel keeps metadata in the block device's cache, so that a read of the device shows it as
 //! the mounted file system has it.

@@ -86,12 +86,15 @@ fn one_that_is_written_is_read_as_it_was() {
         match entry {
             Entry::Span(span) => writer.span(span).unwrap(),
             Entry::Line(line) => writer.record(line).unwrap(),
+            Entry::Block { dev, number, block } => writer.block(*dev, *number, block).unwrap(),
             other => panic!("{other:?}"),
         }
     }
     let read = Trace::read(writer.finish().unwrap().as_slice()).unwrap();
     let own = recording.into_trace();
     assert_eq!((&read.damage, &read.spans), (&None, &own.spans));
+    assert!(!own.blocks.is_empty());
+    assert_eq!(read.blocks, own.blocks);
     assert_eq!((&read.header, &read.tasks), (&own.header, &own.tasks));
     assert!(read.unseen.is_empty() && own.header.pairs["cpus"] == "2");
     // Lines have times in microseconds.

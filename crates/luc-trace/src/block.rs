@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a block of ext4's metadata holds.
+/// The content of a block of ext4's metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BlockKind {
     Superblock,

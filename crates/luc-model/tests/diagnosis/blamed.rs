@@ -130,7 +130,7 @@ fn writers_that_share_only_a_block_can_be_kept_apart() {
                 },
                 sync(CULPRIT, at_ms + 3, at_ms + 18, tid + 1, tid),
             ];
-            // What it writes after its wait is in the next commit.
+            // A write is in the commit after the one that it waited for.
             if tid % 2 == 0 {
                 round.push(Span {
                     object: victims_file,

@@ -119,7 +119,9 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::{BlockKind, MetadataBlock};
     use crate::span::{DIRECTORY, Span, SpanKind};
+    use luc_control::Dev;
 
     #[test]
     fn fields_are_there_where_they_mean_something() {
@@ -144,7 +146,16 @@ mod tests {
             flags: UNFINISHED,
             ..Span::new(SpanKind::Commit, 40, 80)
         };
-        let trace = Trace::from_spans([task.with_name("a \"b\", c"), fsync, commit]);
+        let wait = Span {
+            object: 1057,
+            pid: 7,
+            tgid: 6,
+            ..Span::new(SpanKind::WaitBuffer, 50, 60)
+        };
+        let spans = [task.with_name("a \"b\", c"), fsync, commit, wait];
+        let mut trace = Trace::from_spans(spans);
+        let directory = MetadataBlock::plain(BlockKind::Directory);
+        trace.blocks.insert((Dev::default(), 1057), directory);
         let mut out = Vec::new();
         csv(&trace, &Askers::new(), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
@@ -153,13 +164,18 @@ mod tests {
             lines[0],
             "kind,begin_ns,end_ns,dev,pid,tgid,task,inode,bytes,result,tid,done_tid,flush_begin_ns,\
              flush_end_ns,locked_ns,flushing_ns,logging_ns,within,directory,created,\
-             earlier,unfinished,untimed"
+             earlier,unfinished,untimed,block,block_holds"
         );
         assert_eq!(
             lines[1],
-            "fsync,10,90,0:0,7,6,\"a \"\"b\"\", c\",12,,-5,5,3,20,30,,,,,1,,0,0,0"
+            "fsync,10,90,0:0,7,6,\"a \"\"b\"\", c\",12,,-5,5,3,20,30,,,,,1,,0,0,0,,"
         );
-        assert_eq!(lines[2], "commit,40,80,0:0,,,,,,,5,,,,41,42,43,,,,0,1,0");
+        assert_eq!(lines[2], "commit,40,80,0:0,,,,,,,5,,,,41,42,43,,,,0,1,0,,");
+        assert!(
+            lines[3].ends_with(",task,,,0,0,0,1057,directory"),
+            "{}",
+            lines[3]
+        );
         let fields = |line: &str| line.matches(',').count();
         assert_eq!(fields(lines[2]), fields(lines[0]));
     }
