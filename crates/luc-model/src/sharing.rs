@@ -81,9 +81,9 @@ impl Sharing {
     /// Names the kinds of blocks with their shares of the time; `None` if no block is known.
     pub fn parts(&self) -> Option<String> {
         self.kinds.iter().find(|kind| kind.kind.is_some())?;
-        let all_ns: u64 = self.kinds.iter().map(|kind| kind.wait_ns).sum();
+        let all_ns = self.time_ns(|_| true);
         let part = |kind: &SharedBlocks| {
-            let time = percent(share(kind.wait_ns as f64, all_ns as f64));
+            let time = percent(share(kind.wait_ns as f64, all_ns));
             let blocks = counted(kind.blocks, "block", "blocks");
             format!("{} {time} of the time ({blocks})", kind.plural)
         };
@@ -93,11 +93,14 @@ impl Sharing {
 
     /// The share of the time of all waits that tasks waited for blocks of this kind.
     pub fn time_share(&self, kind: BlockKind) -> f64 {
-        let time = |of: &dyn Fn(&&SharedBlocks) -> bool| -> u64 {
-            self.kinds.iter().filter(of).map(|it| it.wait_ns).sum()
-        };
-        let ns = time(&|it| it.kind == Some(kind.word()));
-        share(ns as f64, time(&|_| true) as f64)
+        let ns = self.time_ns(|it| it.kind == Some(kind.word()));
+        share(ns, self.time_ns(|_| true))
+    }
+
+    /// As a float, because the times of a damaged trace may be anything.
+    fn time_ns(&self, of: impl Fn(&SharedBlocks) -> bool) -> f64 {
+        let kinds = self.kinds.iter().filter(|kind| of(kind));
+        kinds.map(|kind| kind.wait_ns as f64).sum()
     }
 
     /// The share of waits for inode tables in which the commit held only inodes of other files;
@@ -295,5 +298,11 @@ mod tests {
              inode tables 10.0% of the time (1 block)";
         assert_eq!(found.parts().as_deref(), Some(parts));
         assert_eq!(sharing([wait(2, 77, 0, 2)]).parts(), None, "not known");
+        let endless = |block| Span {
+            object: block,
+            ..Span::new(SpanKind::WaitBuffer, 0, u64::MAX)
+        };
+        let found = sharing([endless(TABLE), endless(9), endless(9)]);
+        assert!((found.time_share(BlockKind::Directory) - 0.5).abs() < 1e-9);
     }
 }
