@@ -8,14 +8,14 @@
 load 4 /mnt/0
 yes "LUC is on" luc on /mnt/0
 guard
-waits 20 "guarded" "grep -q guarded /tmp/guard.said"
+waits 100 "guarded" "grep -q guarded /tmp/guard.said"
 check 11 "*luc guard, process*already guards it*" luc guard /mnt/0
 sleep 150
 is "stance" '"stance": "trying"' "$(stance)"
 kill -KILL $guard
 wait $guard 2> /dev/null
 guard
-waits 20 "taken up again" "grep -q 'guarded again, from where it stopped' /tmp/guard.said"
+waits 100 "taken up again" "grep -q 'guarded again, from where it stopped' /tmp/guard.said"
 yes "a trial comes in between" luc try /mnt/0 --minutes 1
 waits 6000 "certified" "grep -q 'certified after [0-9]* pairs: at least 0.99 of stock' /tmp/guard.said"
 is "stance" '"stance": "certified"' "$(stance)"
@@ -23,11 +23,11 @@ luc status --json > "$LUC_OUT/certified.json"
 
 # LUC is switched off and on, and the module loaded again, under the guard.
 yes "off by hand" luc off --all --unload
-waits 20 "no longer guarded" "grep -q 'no longer guarded' /tmp/guard.said"
+waits 100 "no longer guarded" "grep -q 'no longer guarded' /tmp/guard.said"
 yes "unloaded" gone /sys/fs/luc
 : > /tmp/guard.said
 yes "LUC is on again" luc on /mnt/0
-waits 20 "guarded anew" "grep -q ': guarded' /tmp/guard.said"
+waits 100 "guarded anew" "grep -q ': guarded' /tmp/guard.said"
 is "stance" '"stance": "trying"' "$(stance)"
 # A mode that was set by hand is left alone.
 yes "observing by hand" luc set /mnt/0 mode observe
