@@ -10,7 +10,7 @@ use luc_control::Dev;
 use luc_trace::{BlockKind, MetadataBlock};
 
 use crate::journal;
-use crate::superblock::{self, Superblock};
+use crate::superblock::{self, Superblock, number};
 use crate::system::System;
 
 /// Most bytes of group descriptors that are read: those of 64 TiB with blocks of 4 KiB.
@@ -116,13 +116,6 @@ struct Groups {
     descriptor_bytes: u64,
     /// The block with the first descriptor.
     descriptors_at: u64,
-}
-
-/// Reads a little-endian number of 2 or 4 bytes.
-fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
-    let mut word = [0; 8];
-    word[..N].copy_from_slice(bytes.get(at..at.checked_add(N)?)?);
-    Some(u64::from_le_bytes(word))
 }
 
 impl Groups {

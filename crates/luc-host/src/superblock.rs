@@ -41,10 +41,7 @@ impl Superblock {
     }
 
     pub fn parse(bytes: &[u8]) -> Option<Self> {
-        let word = |at: usize| -> Option<u32> {
-            let field = bytes.get(at..at + 4)?;
-            Some(u32::from_le_bytes(field.try_into().ok()?))
-        };
+        let word = |at| u32::try_from(number::<4>(bytes, at)?).ok();
         if word(Self::AT_MAGIC)? & 0xffff != Self::MAGIC {
             return None;
         }
@@ -70,10 +67,7 @@ impl Superblock {
 
     /// The first block of the journal's inode; `None` if it cannot be told without another read.
     fn first_block(bytes: &[u8]) -> Option<u64> {
-        let half = |at: usize| -> Option<u32> {
-            let field = bytes.get(Self::AT_BLOCKS + at..Self::AT_BLOCKS + at + 2)?;
-            Some(u16::from_le_bytes(field.try_into().ok()?).into())
-        };
+        let half = |at| u32::try_from(number::<2>(bytes, Self::AT_BLOCKS + at)?).ok();
         let word = |at: usize| Some(half(at)? | half(at + 2)? << 16);
         if half(0)? != Self::EXTENTS_MAGIC {
             return word(0).filter(|block| *block != 0).map(u64::from);
@@ -84,6 +78,13 @@ impl Superblock {
         }
         Some(u64::from(half(18)?) << 32 | u64::from(word(20)?))
     }
+}
+
+/// Reads a little-endian number of 2 or 4 bytes.
+pub(crate) fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
+    let mut word = [0; 8];
+    word[..N].copy_from_slice(bytes.get(at..at.checked_add(N)?)?);
+    Some(u64::from_le_bytes(word))
 }
 
 /// The node of the device with this name in `/sys`.

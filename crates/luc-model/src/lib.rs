@@ -14,7 +14,7 @@
 //! | [`observed`] | a trace as syncs with the commits that served them, and writes with their waits |
 //! | [`foretold`] | predicted gains from LUC: the simulator runs the threads of a trace again |
 //! | [`clocks`] | the answer of `luc power --from`: the same threads at lower clocks |
-//! | [`sharing`] | the metadata blocks for which tasks wait, and whose inodes a commit had changed |
+//! | [`sharing`] | the metadata blocks for which tasks wait, and whose inodes they hold |
 //! | [`causes`] | the quantities that move with throughput over many traces |
 //! | [`comparison`] | the answer of `luc trace model` |
 //! | [`summary`] | the answer of `luc trace summary` |
