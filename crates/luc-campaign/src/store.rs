@@ -9,11 +9,12 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use luc_base::Locked;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::{Cell, Versions};
@@ -52,9 +53,6 @@ pub struct Failed {
     pub at_s: u64,
     pub host: String,
 }
-
-/// Time that processes left behind by a run have to end.
-const LEFT_BEHIND: Duration = Duration::from_secs(2);
 
 /// The folder of the results.
 #[derive(Clone, Debug)]
@@ -107,30 +105,18 @@ impl Store {
         &self.dir
     }
 
-    /// Locks the folder for one run, until the returned file is dropped. A process left behind by a
-    /// run may hold the lock a moment longer, so this waits for it.
+    /// Locks the folder for one run, until the returned file is dropped.
     ///
     /// # Errors
     /// [`CampaignError::Busy`] while another run holds it.
-    pub fn lock(&self) -> Result<File> {
+    pub fn lock(&self) -> Result<Locked> {
         let path = self.dir.join("lock");
-        let file = File::create(&path).map_err(CampaignError::file("make", &path))?;
-        let asked = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) if asked.elapsed() < LEFT_BEHIND => {
-                    std::thread::sleep(Duration::from_millis(50));
-                }
-                Err(TryLockError::WouldBlock) => {
-                    let path = self.dir.clone();
-                    return Err(CampaignError::Busy { path });
-                }
-                Err(TryLockError::Error(error)) => {
-                    return Err(CampaignError::file("lock", &path)(error));
-                }
-            }
-        }
+        Locked::open(&path).map_err(|error| match error {
+            TryLockError::WouldBlock => CampaignError::Busy {
+                path: self.dir.clone(),
+            },
+            TryLockError::Error(error) => CampaignError::file("lock", &path)(error),
+        })
     }
 
     fn cell_path(&self, hash: &str) -> PathBuf {

@@ -4,9 +4,10 @@
 //! program, `kill -9` included, it or its next run puts them back from there. The file is locked
 //! while the program runs, so that two programs never change settings at once.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 
+use luc_base::Locked;
 use serde::{Deserialize, Serialize};
 
 use crate::error::HostError;
@@ -148,7 +149,7 @@ impl OldValues {
 /// The right to change the machine's settings, until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
-    file: File,
+    file: Locked,
 }
 
 impl Lock {
@@ -162,18 +163,15 @@ impl Lock {
         if let Some(dir) = path.parent() {
             fs::create_dir_all(dir).map_err(|error| failed(&error))?;
         }
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        let file = options.open(&path).map_err(|error| failed(&error))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { file }),
-            Err(TryLockError::WouldBlock) => Err(HostError::Busy {
+        let file = Locked::open(&path).map_err(|error| match error {
+            TryLockError::WouldBlock => HostError::Busy {
                 what: "settings of this machine".into(),
                 why: "another run of luc-lab campaign or luc power is changing them".into(),
                 fix: "wait until it ends".into(),
-            }),
-            Err(TryLockError::Error(error)) => Err(failed(&error)),
-        }
+            },
+            TryLockError::Error(error) => failed(&error),
+        })?;
+        Ok(Self { file })
     }
 
     /// Returns the text that a run of this schema left; empty if there is none.

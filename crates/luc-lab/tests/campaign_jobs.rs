@@ -5,11 +5,10 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use common::{SMALL, luc_lab};
-use luc_test::command::{assert_begins, assert_holds, outputs};
+use luc_test::command::{assert_begins, assert_holds, outputs, script};
 use tempfile::TempDir;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -45,9 +44,7 @@ impl Pretended {
     fn command(&self, name: &str, body: &str) {
         let path = self.path("bin").join(name);
         let here = self.0.path().display();
-        let script = format!("#!/bin/sh\nhere={here}\n{body}\n");
-        fs::write(&path, script).expect("a script");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
+        script(&path, &format!("#!/bin/sh\nhere={here}\n{body}\n"));
     }
 
     /// Runs a campaign; returns the exit code and standard error.

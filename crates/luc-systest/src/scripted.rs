@@ -2,7 +2,6 @@
 //! `luc-lab campaign cell` would give them. For tests of programs that run cells elsewhere.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -10,6 +9,7 @@ use luc_campaign::measure::VersionsOf;
 use luc_campaign::places::Setup;
 use luc_campaign::result::{ArmResult, Measured};
 use luc_campaign::{Cell, Store, campaigns, points};
+use luc_test::command::script;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
@@ -67,8 +67,7 @@ impl Scripted {
         let campaign = campaigns::parse("scripted.toml", CAMPAIGN).map_err(failed)?;
         fs::write(dir.path().join("scripted.toml"), CAMPAIGN).map_err(failed)?;
         let program = dir.path().join("luc");
-        fs::write(&program, PROGRAM).map_err(failed)?;
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).map_err(failed)?;
+        script(&program, PROGRAM);
         let mut scripted = Self {
             dir,
             cells: Vec::new(),

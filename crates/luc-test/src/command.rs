@@ -20,6 +20,16 @@ pub fn outputs(command: &mut Command) -> (i32, String, String) {
     (code, text(output.stdout), text(output.stderr))
 }
 
+/// Makes a script that can be run.
+///
+/// A child writes it. Were it open here, programs that other tests start at that moment would
+/// inherit the descriptor, and the kernel runs no file that anybody has open for writing.
+pub fn script(path: &Path, text: &str) {
+    let mut writer = Command::new("sh");
+    writer.args(["-c", r#"cat > "$1" && chmod 755 "$1""#, "sh"]);
+    writer.arg(path).write_stdin(text).assert().success();
+}
+
 /// Fails unless the text holds this part.
 #[track_caller]
 pub fn assert_holds(text: &str, part: &str) {

@@ -7,10 +7,11 @@
 //! starts with LUC off.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::fs::{self, TryLockError};
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 
+use luc_base::Locked;
 use luc_guard::Saved;
 use luc_host::sysfs::Attached;
 use luc_host::{HostError, System, kernel, plain};
@@ -66,7 +67,7 @@ pub enum Purpose {
 /// A lock on a file system, held until dropped.
 #[derive(Debug)]
 pub struct Claim {
-    _lock: File,
+    _lock: Locked,
     /// Whether another process has held the lock since this one did.
     pub was_others: bool,
     name: String,
@@ -101,19 +102,12 @@ impl Claim {
             ))
         };
         fs::create_dir_all(system.path(DIR)).map_err(|error| cannot(&error))?;
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        let mut lock = options.open(&path).map_err(|error| cannot(&error))?;
-        let locked = lock.try_lock();
-        let mut former = String::new();
-        let _ = lock.read_to_string(&mut former);
-        match locked {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(taken(&attached.name, former.trim(), purpose));
-            }
-            Err(TryLockError::Error(error)) => return Err(cannot(&error)),
-        }
+        let locked = Locked::open(&path);
+        let former = fs::read_to_string(&path).unwrap_or_default();
+        let mut lock = locked.map_err(|error| match error {
+            TryLockError::WouldBlock => taken(&attached.name, former.trim(), purpose),
+            TryLockError::Error(error) => cannot(&error),
+        })?;
         // For people and later owners. The lock does not need it, so a full /run is no reason to
         // stop.
         let owner = format!("luc {verb}, process {}\n", std::process::id());
@@ -121,7 +115,6 @@ impl Claim {
         if was_others {
             let _ = lock
                 .set_len(0)
-                .and_then(|()| lock.rewind())
                 .and_then(|()| lock.write_all(owner.as_bytes()));
         }
         Ok(Self {

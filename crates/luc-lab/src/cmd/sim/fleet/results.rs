@@ -1,16 +1,17 @@
 //! The file of a fleet's records: the run's arguments in the first line, then one line per record.
 
-use std::fs::{File, OpenOptions};
+use std::fs::TryLockError;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+use luc_base::Locked;
 use luc_sim_loads::fleet::record::{Record, records};
 use serde_json::Value;
 
 use luc_cli::Failure;
 
 pub struct Results {
-    file: File,
+    file: Locked,
     path: PathBuf,
 }
 
@@ -23,12 +24,10 @@ impl Results {
         let refused =
             |why: String| Failure::usage("sim fleet", format!("{}: {why}", path.display()));
         let failed = |error: io::Error| refused(luc_host::plain(&error));
-        let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create(true).truncate(false);
-        let mut file = options.open(path).map_err(failed)?;
-        if file.try_lock().is_err() {
-            return Err(refused("another run is writing to it".to_owned()));
-        }
+        let mut file = Locked::open(path).map_err(|error| match error {
+            TryLockError::WouldBlock => refused("another run is writing to it".to_owned()),
+            TryLockError::Error(error) => failed(error),
+        })?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed)?;
         // Bytes that are not text belong to a damaged last line, or the file is of another kind.
