@@ -9,7 +9,8 @@
 # and more for those who work on it:
 #
 #   make test-all  everything on every kernel, those of `make debug` included
-#   make check   the fast part of the tests: no root, no VM, no network but crates
+#   make check   the fast part of the tests: no root, no VM, no network but crates; and
+#                `make lint`, the format and clippy, alone
 #   make bench   the full table of figures (hours; `luc-lab campaign run bench` takes parts of it)
 #   make fuzz    ASan, UBSan and libFuzzer on the C of control/ and lab/disk/, FUZZ_SECONDS
 #                (60) each; needs clang and says so
@@ -107,14 +108,18 @@ debug-kernels: deps
 	@$(MAKE) --no-print-directory programs
 	@for kernel in $(DEBUG_KERNELS); do $(LAB) debug-kernel $$kernel || exit; done
 
-check:
-	@mkdir -p target && rm -f $(LUC_SKIPS)
+lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --all-features --locked -- -D warnings
+
+unit:
+	@mkdir -p target && rm -f $(LUC_SKIPS)
 	$(CARGO) test --workspace --locked
+
+check: lint unit
 	@$(TELL_SKIPS)
 
-test: deps check
+test: deps unit
 	@scripts/deps.sh --slurm
 	@$(if $(filter $(LUC),$(TESTED)),$(MAKE) --no-print-directory programs)
 	@rm -f $(LUC_TIMES)
@@ -210,6 +215,6 @@ clean:
 	$(MAKE) -C kmod clean || true
 	rm -rf out
 
-.PHONY: all programs deps demo bench reproduction fuzz debug debug-kernels torture check test test-all repo \
+.PHONY: all programs deps demo bench reproduction fuzz debug debug-kernels torture lint unit check test test-all repo \
 	module install install-lab install-config install-notices install-service install-dkms \
 	dkms-sources deb rpm clean
