@@ -22,9 +22,9 @@ pub struct Syncer {
     pub name: String,
     /// `None` if unknown.
     pub cgroup: Option<String>,
-    /// Syncs that waited for a commit.
+    /// Syncs, those included that needed no commit.
     pub syncs: u64,
-    /// Their share of all such syncs.
+    /// Their share of all syncs.
     pub syncs_share: f64,
     /// Commits whose first sync was theirs; `None` if it cannot be seen when syncs ask.
     pub commits_asked: Option<u64>,
@@ -58,7 +58,7 @@ pub struct Bulk {
     pub flush_share: f64,
 }
 
-/// Causes and sufferers, the largest first, at most 5 each.
+/// Causes by their time in syncs and sufferers by the time lost, the largest first, at most 5 each.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Processes {
     pub causes: Vec<Syncer>,
@@ -91,10 +91,10 @@ impl Processes {
         for sync in &observed.syncs {
             let process = &names[&sync.pid];
             let tally = tallies.entry(process).or_default();
+            tally.syncs += 1;
             tally.sync_ns += sync.duration_ns() as f64;
             tally.flush_ns += sync.flush_ns() as f64;
             if matches!(sync.service, Service::Commit(_)) {
-                tally.syncs += 1;
                 tally.sync_delay_ns += sync.delay_ns as f64;
                 tally.lost_ns += sync.delay_ns as f64;
             }
@@ -113,7 +113,10 @@ impl Processes {
             Some(waiters?.iter().find(same).map_or(0, |it| it.commits_asked))
         };
         let syncs: u64 = tallies.values().map(|tally| tally.syncs).sum();
-        let syncing = tallies.iter().filter(|(_, tally)| tally.syncs > 0);
+        let mut syncing: Vec<_> = tallies.iter().filter(|it| it.1.syncs > 0).collect();
+        // Not by their number: a sync of a clean file takes no time.
+        syncing.sort_by(|(_, a), (_, b)| b.sync_ns.total_cmp(&a.sync_ns));
+        syncing.truncate(SHOWN_MAX);
         let syncer = |(process, tally): (&&Process, &Tally)| Syncer {
             name: process.name.clone(),
             cgroup: process.cgroup.clone(),
@@ -121,9 +124,7 @@ impl Processes {
             syncs_share: share(tally.syncs as f64, syncs as f64),
             commits_asked: commits_asked(process),
         };
-        let mut causes: Vec<Syncer> = syncing.map(syncer).collect();
-        causes.sort_by_key(|cause| std::cmp::Reverse(cause.syncs));
-        causes.truncate(SHOWN_MAX);
+        let causes = syncing.into_iter().map(syncer).collect();
 
         let losing = tallies.iter().filter(|(_, tally)| tally.lost_ns > 0.0);
         let sufferer = |(process, tally): (&&Process, &Tally)| Sufferer {
@@ -152,16 +153,17 @@ impl Processes {
     /// Returns a process that issues most of the syncs and another that loses most of the time to
     /// its commits, if there are such.
     pub(super) fn neighbour(&self, waiters: &[Waiter]) -> Option<(&Syncer, &Sufferer)> {
-        let cause = self.causes.first()?;
         let sufferer = self.sufferers.as_ref()?.first()?;
         let waiter = waiters
             .iter()
             .find(|it| (&it.name, &it.cgroup) == (&sufferer.name, &sufferer.cgroup))?;
         let mut others = waiter.waited_for.iter();
         let most = others.find(|other| other.name.is_some())?;
+        let mut causes = self.causes.iter();
+        let cause =
+            causes.find(|it| (Some(&it.name), &it.cgroup) == (most.name.as_ref(), &most.cgroup))?;
         let found = cause.syncs_share > MOST_SHARE
             && sufferer.lost_share > MOST_SHARE
-            && (most.name.as_ref(), &most.cgroup) == (Some(&cause.name), &cause.cgroup)
             && (&*cause.name, &cause.cgroup) != (worked_for(&sufferer.name), &sufferer.cgroup);
         found.then_some((cause, sufferer))
     }

@@ -195,3 +195,39 @@ fn a_neighbour_is_named() {
     assert!(advised, "{text}");
     assert!(text.contains("processes that sync:\n    syncer"), "{text}");
 }
+
+/// Processes that sync are listed by the time that it takes, and with all of their syncs.
+#[test]
+fn syncs_without_a_commit_count() {
+    let sync = |pid, begin_ns, took_ns| Span {
+        pid,
+        tgid: pid,
+        dev: DEV,
+        tid: 6,
+        done_tid: 6,
+        marks_ns: [begin_ns, begin_ns + took_ns - US, 0],
+        ..Span::new(SpanKind::Fdatasync, begin_ns, begin_ns + took_ns)
+    };
+    let mut spans: Vec<Span> = (60..600)
+        .map(|at| sync(200, at * 16 * MS, 16 * MS))
+        .collect();
+    spans.extend((0..2000).map(|at| sync(300, SECOND + at * 4 * MS, 2 * US)));
+    for (pid, name) in [(200, "writer"), (300, "spinner")] {
+        let task = Span {
+            pid,
+            tgid: pid,
+            ..Span::default()
+        };
+        spans.push(task.with_name(name));
+    }
+    let got = diagnose(&Trace::from_spans(spans), DEV, &facts());
+    let text = render(&got);
+    assert_eq!(got.verdicts[0].kind, VerdictKind::DataFlush, "{text}");
+    let causes: Vec<_> = got
+        .processes
+        .causes
+        .iter()
+        .map(|it| (&*it.name, it.syncs))
+        .collect();
+    assert_eq!(causes, [("writer", 540), ("spinner", 2000)], "{text}");
+}

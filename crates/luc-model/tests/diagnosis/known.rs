@@ -45,6 +45,31 @@ fn quiet_time_counts() {
     assert_eq!(got.verdicts[0].kind, VerdictKind::NoPressure);
 }
 
+/// Tasks that wait for the disk in direct I/O are no pressure on the journal, and are not idle.
+#[test]
+fn writes_that_wait_for_the_disk_are_told() {
+    let write = |at: u64| Span {
+        pid: 100,
+        ..Span::new(SpanKind::Write, at * 16 * MS, (at + 1) * 16 * MS)
+    };
+    let mut spans: Vec<Span> = (60..900).map(write).collect();
+    for span in &mut spans {
+        span.dev = DEV;
+    }
+    let got = diagnose(&Trace::from_spans(spans), DEV, &facts());
+    let text = render(&got);
+    let [verdict] = &got.verdicts[..] else {
+        panic!("{text}");
+    };
+    assert_eq!(verdict.kind, VerdictKind::NoPressure, "{text}");
+    assert!(
+        text.contains("no fsync pressure; tasks wait in writes, but not for the journal"),
+        "{text}"
+    );
+    assert!(text.contains("A write takes 16.0 ms"), "{text}");
+    check_text(&got);
+}
+
 #[test]
 fn missing_events_lower_the_confidence() {
     let little = Little {

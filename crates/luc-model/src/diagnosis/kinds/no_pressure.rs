@@ -1,7 +1,7 @@
 //! No task waits long enough to notice.
 
 use super::{Kind, Standing, lasting};
-use crate::diagnosis::account::syncs_per_s;
+use crate::diagnosis::account::{Account, syncs_per_s};
 use crate::diagnosis::evidence::{Case, LOST_PER_S_MIN_NS, RARE_SYNCS_PER_S, Verdict, VerdictKind};
 use crate::diagnosis::slices::Estimate;
 use crate::diagnosis::{unseen, words};
@@ -16,6 +16,12 @@ const RARE_BUSY_SHARE_MAX: f64 = 0.20;
 /// time in syncs.
 const CHEAP_SYNC_NS: f64 = 1e6;
 const CHEAP_THREAD_SHARE_MAX: f64 = 0.10;
+/// Writes are slow if they take longer than this, and threads together spend more of each second
+/// in them than a fifth of one thread's.
+const SLOW_WRITE_NS: f64 = 1e6;
+const SLOW_WRITES_PER_S_NS: f64 = 2e8;
+/// The number that tells of them: the time in them per second, ns.
+const SLOW_WRITES: &str = "write_per_s_ns";
 
 pub(super) const KIND: Kind = Kind {
     of: VerdictKind::NoPressure,
@@ -48,6 +54,7 @@ fn verdict(case: &Case<'_>) -> Verdict {
         },
         [("busy_share", busy)],
     );
+    let verdict = slow_writes(case, verdict);
     if table.sync.count == 0 {
         return verdict.with("No task syncs.", [("syncs_per_s", rate)]);
     }
@@ -60,6 +67,25 @@ fn verdict(case: &Case<'_>) -> Verdict {
     )
 }
 
+/// Adds what writes wait for if it is not the journal.
+fn slow_writes(case: &Case<'_>, verdict: Verdict) -> Verdict {
+    let per_s_ns = |account: &Account| {
+        let waits_ns = account.buffer_ns + account.locked_ns + account.space_ns;
+        account.per_s((account.write_ns - waits_ns).max(0.0))
+    };
+    let mean_ns = case.slices.whole.table.write.mean_ns;
+    if mean_ns < SLOW_WRITE_NS || per_s_ns(case.account()) < SLOW_WRITES_PER_S_NS {
+        return verdict;
+    }
+    let each = Estimate::exact(mean_ns);
+    let all = case.slices.estimate(|slice| Some(per_s_ns(&slice.account)));
+    verdict.with(
+        "A write takes {}, and all together take {} per second, not for the journal: with direct \
+         I/O they wait for the disk, else for room in memory.",
+        [("write_mean_ns", each), (SLOW_WRITES, all)],
+    )
+}
+
 fn answer(verdict: &Verdict, unseen: &Unseen) -> String {
     let busy = verdict.number("busy_share").unwrap_or(0.0);
     if unseen::any_wait(unseen) {
@@ -67,6 +93,9 @@ fn answer(verdict: &Verdict, unseen: &Unseen) -> String {
             "no fsync pressure; tasks sync for {} of the time, and not all waits could be seen",
             words::share(busy)
         );
+    }
+    if verdict.number(SLOW_WRITES).is_some() {
+        return "no fsync pressure; tasks wait in writes, but not for the journal".into();
     }
     if busy == 0.0 {
         return "no fsync pressure; no task syncs or waits for commits".into();
