@@ -269,6 +269,7 @@ static __always_inline int syncfs_begin(struct super_block *sb, int wait)
 	if (!state)
 		return 0;
 	begun(&state->syncfs_ns);
+	state->synced = true;
 	state->syncfs_dev = dev;
 	introduce(state, state->syncfs_ns, false);
 	return 0;

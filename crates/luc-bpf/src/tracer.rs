@@ -335,7 +335,14 @@ impl Tracer {
         Ok(())
     }
 
-    /// Stops following the sync of a thread, which ended before it was followed.
+    /// The threads whose followed syncs have not been seen to end.
+    pub fn followed(&self) -> Result<Vec<u32>, TracerError> {
+        let map = self.map("earlier_syncs")?;
+        let keys = map.keys().filter_map(|key| key.try_into().ok());
+        Ok(keys.map(u32::from_ne_bytes).collect())
+    }
+
+    /// Stops following the sync of a thread, whose end was not seen.
     pub fn unfollow(&self, pid: u32) -> Result<(), TracerError> {
         // It may have ended just now, too.
         let _ = self.map("earlier_syncs")?.delete(&pid.to_ne_bytes());

@@ -114,10 +114,13 @@ impl OpenFile {
         })
     }
 
-    /// The kind of sync that ends each write to the file, if one does.
+    /// The kind of sync that ends each write to the file, if one surely does: direct I/O that
+    /// overwrites may make the disk write through instead, and its end is not seen.
     fn synced(&self) -> Option<SpanKind> {
         let set = |flag: i32| self.flags & flag.cast_unsigned() == flag.cast_unsigned();
-        if set(libc::O_SYNC) {
+        if set(libc::O_DIRECT) {
+            None
+        } else if set(libc::O_SYNC) {
             Some(SpanKind::Fsync)
         } else {
             set(libc::O_DSYNC).then_some(SpanKind::Fdatasync)
@@ -249,6 +252,7 @@ mod tests {
         );
         let data = "pos:\t0\nflags:\t0100001\nmnt_id:\t30\nino:\t12\n";
         let dsync = "pos:\t0\nflags:\t0110001\nmnt_id:\t77\nino:\t13\n";
+        let direct = "pos:\t0\nflags:\t0150001\nmnt_id:\t30\nino:\t14\n";
         let (_tree, machine) = tree(&[
             ("proc/self/mountinfo", MOUNTS),
             (
@@ -268,9 +272,11 @@ mod tests {
                 "proc/9/mountinfo",
                 "77 1 254:16 / /data rw - ext4 /dev/vdb rw\n",
             ),
-            // A plain write, a call of no file, and a task that runs.
+            // A plain write, one with direct I/O, a call of no file, and a task that runs.
             ("proc/10/task/10/syscall", &write),
             ("proc/10/task/10/fdinfo/4", data),
+            ("proc/14/task/14/syscall", &write),
+            ("proc/14/task/14/fdinfo/4", direct),
             ("proc/11/task/11/syscall", "35 0x0 0x0"),
             ("proc/12/task/12/syscall", "running\n"),
             ("proc/13/task/13/comm", "no call can be read"),

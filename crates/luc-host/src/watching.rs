@@ -78,22 +78,41 @@ pub fn attach(settings: &Settings, system: &dyn System) -> Result<Tracer, Tracer
 
 /// Makes the tracer follow syncs whose start it did not see.
 fn follow(tracer: &Tracer, settings: &Settings, system: &dyn System) -> Result<(), TracerError> {
-    let read = || going_on::syncs(system, &settings.devs).unwrap_or_default();
     let all = settings.processes.is_empty();
-    let mut syncs = read();
+    let mut syncs = going_on::syncs(system, &settings.devs).unwrap_or_default();
     syncs.retain(|sync| all || settings.processes.contains(&sync.tgid));
     if syncs.is_empty() {
         return Ok(());
     }
     tracer.follow(&syncs)?;
-    // One that ended before the tracer followed it would go on for ever.
-    let still = read();
-    for sync in syncs {
-        if !still.iter().any(|other| other.pid == sync.pid) {
-            tracer.unfollow(sync.pid)?;
-        }
+    unfollow_ended(tracer, system)
+}
+
+/// Drops syncs that ended unseen, which would go on for ever: before the tracer followed them, or
+/// within `ext4_sync_fs`, whose return is hooked when it is called.
+fn unfollow_ended(tracer: &Tracer, system: &dyn System) -> Result<(), TracerError> {
+    let followed = tracer.followed()?;
+    if followed.is_empty() {
+        return Ok(());
+    }
+    let still = going_on::syncs(system, tracer.devs()).unwrap_or_default();
+    let ended = followed
+        .into_iter()
+        .filter(|pid| !still.iter().any(|sync| sync.pid == *pid));
+    for pid in ended {
+        tracer.unfollow(pid)?;
     }
     Ok(())
+}
+
+/// Ends tracing, and reports the syncs that are going on.
+///
+/// # Errors
+/// The tracer's. It is detached in any case.
+pub fn detach(tracer: &mut Tracer, system: &dyn System) -> Result<(), TracerError> {
+    let told_apart = unfollow_ended(tracer, system);
+    tracer.detach();
+    told_apart
 }
 
 fn rights(system: &dyn System) -> Check {

@@ -138,7 +138,7 @@ impl Examiner {
         let mut notes = Vec::new();
         let events = match self.source {
             Source::Tracer(mut tracer, settings) => {
-                let seen = tracer::watch(&mut tracer, &settings, limit, stop, &mut notes);
+                let seen = tracer::watch(&mut tracer, &settings, limit, stop, system, &mut notes);
                 let (mut trace, watched_ns) =
                     seen.map_err(|error| WatchError::untraceable(error, system))?;
                 let sync_waits = sync_waits(&trace, system);

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use luc_base::Stop;
 use luc_base::words::counted;
 use luc_bpf::{Settings, Tracer, TracerError};
+use luc_host::{System, watching};
 use luc_trace::{SPAN_BYTES, Span, Trace};
 
 use crate::LossCauses;
@@ -21,6 +22,7 @@ pub(super) fn watch(
     settings: &Settings,
     limit: Duration,
     stop: &Stop,
+    system: &dyn System,
     notes: &mut Vec<String>,
 ) -> Result<(Trace, (u64, u64)), TracerError> {
     let begin_ns = now_ns();
@@ -40,7 +42,7 @@ pub(super) fn watch(
         tracer.poll(|taken| take(taken, &mut spans));
     }
     let watched_ns = (begin_ns, now_ns());
-    tracer.detach();
+    watching::detach(tracer, system)?;
     tracer.poll(|taken| take(taken, &mut spans));
     if spans.len() >= SPANS_MAX {
         notes.push(format!(

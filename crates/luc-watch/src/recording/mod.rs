@@ -9,6 +9,7 @@ use std::io;
 use std::time::Duration;
 
 use luc_bpf::Tracer;
+use luc_host::{System, watching};
 
 use crate::LossCauses;
 pub use header::header;
@@ -39,9 +40,14 @@ impl Sources {
 
     /// Switches the sources off, and writes the rest and the losses. `kprobes` tells whether the
     /// user asked for kprobes.
-    pub fn finish(self, writer: &mut RecordingWriter, kprobes: bool) -> io::Result<()> {
+    pub fn finish(
+        self,
+        writer: &mut RecordingWriter,
+        kprobes: bool,
+        system: &dyn System,
+    ) -> io::Result<()> {
         if let Some(mut tracer) = self.tracer {
-            tracer.detach();
+            watching::detach(&mut tracer, system).map_err(io::Error::other)?;
             spans(&mut tracer, writer)?;
             let lost = tracer.lost().map_err(io::Error::other)?;
             writer.spans_lost(lost, LossCauses::from_tracer(&tracer, kprobes))?;

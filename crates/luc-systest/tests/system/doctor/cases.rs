@@ -108,6 +108,17 @@ const TINY_JOURNAL: &[&str] = &["-J", "size=4"];
 /// Fewer files than a disk of 1 GiB has inodes.
 const CREATE_STORM: &str = "while :; do luc-lab bench metarates --procs 8 --files 4000 --unique-dirs --no-fsync --dir /mnt/0; done";
 
+/// 4 tasks that write in one way of `writer.c`.
+macro_rules! writers {
+    ($how:literal) => {
+        concat!(
+            "for i in 1 2 3 4; do /t/writer ",
+            $how,
+            " /mnt/0/f$i & done; wait"
+        )
+    };
+}
+
 pub const CASES: &[Case] = &[
     // Debian 12's kernel.
     case(
@@ -282,6 +293,55 @@ pub const CASES: &[Case] = &[
         Answer::Unclear,
         "mount -o remount,sync /mnt/0; while :; do mkdir /mnt/0/d; rmdir /mnt/0/d; done",
         "with the mount option sync each change of a directory waits for a commit, and no task calls sync: the waits can be counted, their time cannot",
+    ),
+    // Syncs that are no call of fsync: O_SYNC, O_DSYNC, RWF_DSYNC, direct I/O, syncfs, io_uring.
+    case(
+        "6.12",
+        "sync_by_osync",
+        "4ms:1",
+        SyncDelays,
+        writers!("osync"),
+        "4 tasks append to files with O_SYNC: two convoys that take turns",
+    ),
+    case(
+        "6.12",
+        "data_by_odsync",
+        "4ms:1",
+        DataFlush,
+        writers!("overwrite"),
+        "4 tasks overwrite 4 KiB in files with O_DSYNC: nothing to commit, and 16 ms for the data of all",
+    ),
+    case(
+        "6.12",
+        "data_by_flag",
+        "4ms:1",
+        DataFlush,
+        writers!("flag"),
+        "the same with RWF_DSYNC",
+    ),
+    case(
+        "6.12",
+        "data_by_io_uring",
+        "4ms:1",
+        DataFlush,
+        writers!("uring"),
+        "4 tasks append and sync by io_uring: 16 ms for the data of all, and commits of 8 ms",
+    ),
+    case(
+        "6.12",
+        "device_by_syncfs",
+        "4ms:1",
+        Device,
+        "while :; do echo x >> /mnt/0/f; sync -f /mnt/0/f; done",
+        "one program after the other calls syncfs: no commit but its own; whichever is in it when the watch begins is gone long before the end",
+    ),
+    case(
+        "6.12",
+        "quiet_direct",
+        "4ms:1",
+        NoPressure,
+        writers!("direct"),
+        "4 tasks overwrite 4 KiB with direct I/O and O_DSYNC: they wait for the disk, the journal has no part in it",
     ),
     Case {
         // Past the reads of its first steps.

@@ -9,7 +9,8 @@ use std::sync::Mutex;
 use cases::{Answer as Said, CASES, Case};
 use libtest_mimic::Trial;
 use luc_systest::{
-    Answer, Job, Outcome, Trouble, check, fail, guest, is_whole, run_jobs, test, tests_on_every,
+    Answer, Job, Outcome, Trouble, check, fail, guest, is_whole, program, run_jobs, test,
+    tests_on_every,
 };
 use luc_vm::RunSpec;
 use serde_json::Value;
@@ -66,6 +67,7 @@ fn on(kernel: &str) -> Outcome {
         .map(|case| job(case))
         .collect::<Result<Vec<_>, _>>()?;
     let mut spec: RunSpec = guest(kernel, &jobs)?;
+    spec.files.push(program("/t/writer", "writer.c")?);
     // Room for a disk in memory and for its page cache.
     spec.memory_mib = 3072;
     let answer = run_jobs(&spec, &jobs)?;

@@ -70,7 +70,7 @@ impl Verb for Args {
             writer.files(system)
         })?;
         sources
-            .finish(&mut writer, self.watch.by.kprobes())
+            .finish(&mut writer, self.watch.by.kprobes(), system)
             .and_then(|()| writer.files(system))
             .and_then(|()| writer.cgroups(&process::cgroups(system)))
             .and_then(|()| writer.blocks(system))
