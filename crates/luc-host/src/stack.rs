@@ -1,6 +1,8 @@
 //! File systems on files of other file systems, by way of loop devices. If LUC is on for both, a
-//! sync on the upper one may wait for a hold of each.
+//! sync on the upper one may wait for a hold of each. On the lower one the kernel's worker for the
+//! loop device syncs.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use luc_control::Dev;
@@ -28,6 +30,41 @@ pub fn attached_below(
     Ok(on.map(|one| one.name.clone()).collect())
 }
 
+/// Names of the loop devices that can be written, by the file system that their files lie on.
+pub fn loops(system: &dyn System) -> BTreeMap<Dev, Vec<String>> {
+    let table = mounts::mounts(system).unwrap_or_default();
+    let mut found: BTreeMap<Dev, Vec<String>> = BTreeMap::new();
+    for name in system.list("/sys/block").unwrap_or_default() {
+        let folder = format!("/sys/block/{name}");
+        let read_only = system.read(&format!("{folder}/ro"));
+        if read_only.is_ok_and(|text| text.trim() == "1") {
+            continue;
+        }
+        if let Some(mount) = mount_of_file(system, &table, &[format!("{folder}/loop")]) {
+            found.entry(mount.device).or_default().push(name);
+        }
+    }
+    found
+}
+
+/// The mount that holds the file of a loop device, whose folder `loop` is the first of these.
+fn mount_of_file<'a>(
+    system: &dyn System,
+    table: &'a [Mount],
+    folders: &[String],
+) -> Option<&'a Mount> {
+    let mut files = folders
+        .iter()
+        .map(|folder| format!("{folder}/backing_file"));
+    let file = files.find_map(|file| system.read(&file).ok())?;
+    let located = Located::Inside {
+        path: Path::new(file.trim_end_matches('\n')).to_owned(),
+        mount_id: None,
+        device: None,
+    };
+    mounts::mount_of(table, &located)
+}
+
 /// Adds the devices of file systems below `device`.
 fn below(system: &dyn System, table: &[Mount], device: Dev, depth: usize, found: &mut Vec<Dev>) {
     if depth == 0 {
@@ -35,16 +72,8 @@ fn below(system: &dyn System, table: &[Mount], device: Dev, depth: usize, found:
     }
     let folder = format!("/sys/dev/block/{device}");
     // A partition lies in the folder of its disk.
-    let files = ["loop", "../loop"].map(|part| format!("{folder}/{part}/backing_file"));
-    let file = files.iter().find_map(|file| system.read(file).ok());
-    let mount = file.and_then(|file| {
-        let located = Located::Inside {
-            path: Path::new(file.trim_end_matches('\n')).to_owned(),
-            mount_id: None,
-            device: None,
-        };
-        mounts::mount_of(table, &located)
-    });
+    let folders = ["loop", "../loop"].map(|part| format!("{folder}/{part}"));
+    let mount = mount_of_file(system, table, &folders);
     let parts = system.list(&format!("{folder}/slaves"));
     let number = |name: &String| {
         let text = system.read(&format!("/sys/class/block/{name}/dev"));
@@ -74,6 +103,24 @@ mod tests {
 
     fn dev(text: &str) -> Dev {
         text.parse().expect("a device number")
+    }
+
+    #[test]
+    fn loop_devices_that_can_be_written_are_found() {
+        let (_tree, machine) = crate::tree(&[
+            ("proc/self/mountinfo", MOUNTS),
+            ("sys/block/loop0/ro", "0\n"),
+            ("sys/block/loop0/loop/backing_file", "/images/disk.img\n"),
+            ("sys/block/loop1/ro", "1\n"),
+            (
+                "sys/block/loop1/loop/backing_file",
+                "/images/program.snap\n",
+            ),
+            ("sys/block/loop2/ro", "0\n"),
+            ("sys/block/vdb/ro", "0\n"),
+        ]);
+        let names = vec!["loop0".to_owned()];
+        assert_eq!(loops(&machine), BTreeMap::from([(dev("254:16"), names)]));
     }
 
     #[test]

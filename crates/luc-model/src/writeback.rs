@@ -2,7 +2,8 @@
 //! wait of theirs is their own.
 //!
 //! A wait does not tell of which file it is. So a thread is led back to the process that wrote most
-//! of the file system's data, if there is one.
+//! of the file system's data, if there is one. A thread that writes or syncs by itself works for a
+//! loop device, if one lies on the file system.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,6 +26,8 @@ pub(crate) struct Names<'a> {
     /// The processes that write or sync by themselves.
     acting: BTreeSet<u32>,
     writer: Option<Process>,
+    /// The name for threads that work for a loop device; `None` if none lies on the file system.
+    of_loop: Option<String>,
 }
 
 impl<'a> Names<'a> {
@@ -43,8 +46,10 @@ impl<'a> Names<'a> {
         }
         let most = bytes.into_iter().max_by_key(|(_, bytes)| *bytes);
         let most = most.filter(|(_, bytes)| share(*bytes as f64, all as f64) > MOST_SHARE);
+        let loops: Vec<&str> = trace.header.loops(dev).collect();
         Self {
             trace,
+            of_loop: (!loops.is_empty()).then(|| loops.join(" or ")),
             acting: acting.collect(),
             writer: most.map(|(process, _)| process),
         }
@@ -54,8 +59,12 @@ impl<'a> Names<'a> {
     pub fn process(&self, tgid: u32, thread: u32) -> Process {
         let process = self.trace.process(tgid, thread);
         let writes_back = THREADS.iter().any(|name| process.name.starts_with(name));
-        if !writes_back || self.acting.contains(&tgid) {
+        if !writes_back {
             return process;
+        }
+        if self.acting.contains(&tgid) {
+            let name = self.of_loop.clone().unwrap_or(process.name);
+            return Process { name, ..process };
         }
         match &self.writer {
             Some(writer) => Process {
@@ -139,7 +148,11 @@ mod tests {
             tgid: 29,
             ..Span::new(SpanKind::Fsync, 200, 300)
         };
-        assert_eq!(name(&trace([900, 100], &[sync])).name, "kworker/u8:3");
+        let mut lower = trace([900, 100], &[sync]);
+        assert_eq!(name(&lower).name, "kworker/u8:3");
+        let loops = ["loop0".to_owned(), "loop3".to_owned()];
+        lower.header = lower.header.with_loops(Dev::default(), &loops);
+        assert_eq!(name(&lower).name, "loop0 or loop3");
         let other = Names::from_trace(&known, Dev::default()).process(30, 30);
         assert_eq!(other.name, "app");
     }

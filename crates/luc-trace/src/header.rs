@@ -39,12 +39,24 @@ impl Header {
     /// Returns the header with the mount point of a file system.
     #[must_use]
     pub fn with_mount_point(self, dev: Dev, point: &str) -> Self {
-        self.with(&mount_key(dev), point)
+        self.with(&key_of("mount", dev), point)
     }
 
     /// Returns the mount point of a file system, if the header has it.
     pub fn mount_point(&self, dev: Dev) -> Option<&str> {
-        self.pairs.get(&mount_key(dev)).map(String::as_str)
+        self.pairs.get(&key_of("mount", dev)).map(String::as_str)
+    }
+
+    /// Returns the header with the names of the loop devices whose files lie on a file system.
+    #[must_use]
+    pub fn with_loops(self, dev: Dev, names: &[String]) -> Self {
+        self.with(&key_of("loops", dev), &names.join(" "))
+    }
+
+    /// Returns the names of the loop devices whose files lie on a file system, as far as known.
+    pub fn loops(&self, dev: Dev) -> impl Iterator<Item = &str> {
+        let names = self.pairs.get(&key_of("loops", dev));
+        names.into_iter().flat_map(|names| names.split_whitespace())
     }
 
     /// Tells whether a line is a header of any version.
@@ -70,8 +82,9 @@ impl Header {
     }
 }
 
-fn mount_key(dev: Dev) -> String {
-    format!("mount.{}", dev.to_string().replace(':', "."))
+/// The key of something about a file system.
+fn key_of(what: &str, dev: Dev) -> String {
+    format!("{what}.{}", dev.to_string().replace(':', "."))
 }
 
 /// The line, without the newline.

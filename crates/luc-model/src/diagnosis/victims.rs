@@ -9,6 +9,7 @@ use super::slices::Slices;
 use crate::lasting::LastingSyncs;
 use crate::observed::{Observed, is_sync};
 use crate::untimed::UntimedSyncs;
+use crate::writeback::Names;
 use luc_trace::{Process, SpanKind, Trace};
 use std::collections::{BTreeMap, HashMap};
 
@@ -26,11 +27,12 @@ pub(super) fn verdicts(
     whole: &[Verdict],
 ) -> Vec<Verdict> {
     let dev = observed.dev;
+    let of_threads = Names::from_trace(trace, dev);
     let mut names: HashMap<u32, Process> = HashMap::new();
     let mut syncs: BTreeMap<Process, u64> = BTreeMap::new();
     for span in trace.on(dev).filter(|span| span.kind != SpanKind::Commit) {
         let name = names.entry(span.tgid);
-        let process = name.or_insert_with(|| trace.process(span.tgid, span.pid));
+        let process = name.or_insert_with(|| of_threads.process(span.tgid, span.pid));
         if is_sync(span.kind) {
             *syncs.entry(process.clone()).or_default() += 1;
         }

@@ -16,6 +16,7 @@ use crate::lasting::LastingSyncs;
 use crate::observed::{Observed, ObservedTable};
 use crate::sharing::Sharing;
 use crate::untimed::UntimedSyncs;
+use crate::writeback::Names;
 
 /// Operations that wait for the journal.
 pub const SYNCS: [SpanKind; 3] = [SpanKind::Fsync, SpanKind::Fdatasync, SpanKind::Sync];
@@ -89,9 +90,10 @@ pub struct Syncing {
 
 impl Syncing {
     fn all(trace: &Trace, dev: Dev) -> Vec<Self> {
+        let names = Names::from_trace(trace, dev);
         let mut by_process: BTreeMap<Process, u64> = BTreeMap::new();
         for sync in trace.on(dev).filter(|span| SYNCS.contains(&span.kind)) {
-            let process = trace.process(sync.tgid, sync.pid);
+            let process = names.process(sync.tgid, sync.pid);
             *by_process.entry(process).or_default() += 1;
         }
         let mut all: Vec<Self> = by_process

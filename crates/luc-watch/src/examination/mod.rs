@@ -22,7 +22,7 @@ use luc_model::diagnosis::{DelayingDevice, Facts, IoLimit, Limiter, Luc};
 use luc_trace::{Header, Trace};
 
 use crate::WatchError;
-use crate::recording::ModuleEvents;
+use crate::recording::{ModuleEvents, with_loops};
 pub use module::ModuleRecord;
 
 /// Events of file systems, with facts about each.
@@ -147,6 +147,7 @@ impl Examiner {
                     facts.sync_waits.clone_from(&sync_waits);
                     facts.commit_waits_for = commit_waits_for(*dev, system);
                 }
+                trace.header = with_loops(trace.header, system);
                 trace.cgroups = process::cgroups(system);
                 trace.blocks = Layouts::default().blocks(system, &trace.waited_blocks());
                 Events::Traced(trace)

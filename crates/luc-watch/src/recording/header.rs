@@ -1,7 +1,7 @@
 //! The head of a recording: the machine, and what cannot be seen on it.
 
 use luc_bpf::{Attached, Means, Tracer};
-use luc_host::{System, journal, kernel, sysfs};
+use luc_host::{System, journal, kernel, stack, sysfs};
 use luc_trace::{Header, Sight};
 
 use super::Sources;
@@ -29,6 +29,7 @@ pub fn header(sources: &Sources, system: &dyn System) -> Header {
             header = header.with_mount_point(journal.device, &point.to_string_lossy());
         }
     }
+    let mut header = with_loops(header, system);
     if let Some(attached) = sources.tracer.as_ref().map(Tracer::attached) {
         header = header
             .with("tracer", &means(attached))
@@ -37,6 +38,14 @@ pub fn header(sources: &Sources, system: &dyn System) -> Header {
         if !notes.is_empty() {
             header = header.with(Header::UNSEEN_WHY, &notes.join("; "));
         }
+    }
+    header
+}
+
+/// Adds the loop devices on each file system.
+pub fn with_loops(mut header: Header, system: &dyn System) -> Header {
+    for (device, names) in stack::loops(system) {
+        header = header.with_loops(device, &names);
     }
     header
 }

@@ -12,7 +12,7 @@ use luc_bpf::Tracer;
 use luc_host::{System, watching};
 
 use crate::LossCauses;
-pub use header::header;
+pub use header::{header, with_loops};
 pub use module_events::ModuleEvents;
 pub use writer::{BUFFER_KIB_MAX, Recorded, RecordingWriter};
 

@@ -76,6 +76,8 @@ pub struct Case {
     pub settle_s: &'static str,
     /// Words that the remedies must contain; empty if any will do.
     pub remedy: &'static str,
+    /// The process whose syncs take most time; empty if it is not checked.
+    pub syncer: &'static str,
     /// The load for a limited time, measured without LUC and with it; empty if it is not measured.
     pub measure: &'static str,
 }
@@ -98,6 +100,7 @@ const fn case(
         why,
         settle_s: "0.5",
         remedy: "",
+        syncer: "",
         measure: "",
     }
 }
@@ -335,6 +338,17 @@ pub const CASES: &[Case] = &[
         "while :; do echo x >> /mnt/0/f; sync -f /mnt/0/f; done",
         "one program after the other calls syncfs: no commit but its own; whichever is in it when the watch begins is gone long before the end",
     ),
+    Case {
+        syncer: "loop0",
+        ..case(
+            "6.12",
+            "device_below_a_loop",
+            "4ms:1",
+            Device,
+            "truncate -s 64M /mnt/0/image && /sbin/mke2fs -q -F -t ext4 /mnt/0/image && mkdir -p /upper && mount -t ext4 -o loop /mnt/0/image /upper && luc-lab bench create-fsync --threads 4 --seconds 99 /upper",
+            "4 tasks sync on a file system in a file: a kernel thread syncs the file for them, again and again, and there is no commit but its own",
+        )
+    },
     case(
         "6.12",
         "quiet_direct",

@@ -68,6 +68,7 @@ fn on(kernel: &str) -> Outcome {
         .collect::<Result<Vec<_>, _>>()?;
     let mut spec: RunSpec = guest(kernel, &jobs)?;
     spec.files.push(program("/t/writer", "writer.c")?);
+    spec.modules.push("loop".into());
     // Room for a disk in memory and for its page cache.
     spec.memory_mib = 3072;
     let answer = run_jobs(&spec, &jobs)?;
@@ -102,7 +103,9 @@ fn judge(case: &Case, answer: &Answer) -> Outcome {
     let advice = found["advice"].as_array().cloned().unwrap_or_default();
     let mut advice = advice.iter().filter_map(Value::as_str);
     let remedied = case.remedy.is_empty() || advice.any(|it| it.contains(case.remedy));
-    let right = said == case.expected && remedied;
+    let syncer = found["processes"]["causes"][0]["name"].as_str();
+    let named = case.syncer.is_empty() || syncer == Some(case.syncer);
+    let right = said == case.expected && remedied && named;
     let line = format!(
         "{:5} {:24} expected {:18} said {:18} confidence {sure:7} {}",
         case.kernel,
