@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, HashMap};
 const SHOWN_MAX: usize = 5;
 /// More than this share is more than all others together.
 const MOST_SHARE: f64 = 0.5;
+/// A tenth of what a disk writes in sequence, 100 MB/s or more.
+const BULK_BYTES_PER_S: u64 = 10_000_000;
 
 /// Processes of the same name and control group that sync.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -42,20 +44,44 @@ pub struct Sufferer {
     pub lost_ns: f64,
     /// Their share of all time lost.
     pub lost_share: f64,
+    /// The time lost as a share of the time of its syncs, writes and waits.
+    pub lost_of_own_share: f64,
     /// Part of `lost_ns` in syncs, ns.
     pub sync_delay_ns: f64,
 }
 
-/// A process that writes most of the data, beside another whose syncs wait for theirs.
+/// A process that writes most of the data, beside another that syncs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Bulk {
     /// With its control group if the waiter has the same name.
     pub writer: String,
     /// Its share of the bytes written.
     pub bytes_share: f64,
+    pub bytes_per_s: u64,
+    /// Of the others, the process with the most time in syncs.
     pub waiter: String,
     /// Share of the waiter's sync time in which its own data is written.
     pub flush_share: f64,
+}
+
+impl Bulk {
+    /// Whether the waiter waits mostly for its data.
+    pub fn delays_data(&self) -> bool {
+        self.flush_share >= BOUND_SHARE_MIN
+    }
+
+    /// Whether so much data is written that other requests are likely to wait for it.
+    pub fn fills_disk(&self) -> bool {
+        self.bytes_per_s >= BULK_BYTES_PER_S
+    }
+
+    /// What to do about it.
+    pub fn remedy(&self) -> String {
+        format!(
+            "Give {} another disk, let it write less at a time, or take a faster disk.",
+            self.writer
+        )
+    }
 }
 
 /// Causes by their time in syncs and sufferers by the time lost, the largest first, at most 5 each.
@@ -73,6 +99,8 @@ struct Tally {
     syncs: u64,
     sync_delay_ns: f64,
     lost_ns: f64,
+    /// Time in syncs, writes and waits.
+    operations_ns: f64,
     sync_ns: f64,
     flush_ns: f64,
     bytes: u64,
@@ -93,6 +121,7 @@ impl Processes {
             let tally = tallies.entry(process).or_default();
             tally.syncs += 1;
             tally.sync_ns += sync.duration_ns() as f64;
+            tally.operations_ns += sync.duration_ns() as f64;
             tally.flush_ns += sync.flush_ns() as f64;
             if matches!(sync.service, Service::Commit(_)) {
                 tally.sync_delay_ns += sync.delay_ns as f64;
@@ -102,10 +131,14 @@ impl Processes {
         for wait in trace.on(observed.dev).filter(|span| span.kind.is_wait()) {
             let tally = tallies.entry(&names[&wait.pid]).or_default();
             tally.lost_ns += wait.duration_ns() as f64;
+            if !is_sync(wait.within) && wait.within != SpanKind::Write {
+                tally.operations_ns += wait.duration_ns() as f64;
+            }
         }
         for write in &observed.writes {
             let tally = tallies.entry(&names[&write.pid]).or_default();
             tally.bytes = tally.bytes.saturating_add(write.bytes);
+            tally.operations_ns += write.duration_ns() as f64;
         }
 
         let commits_asked = |process: &Process| {
@@ -132,6 +165,7 @@ impl Processes {
             cgroup: process.cgroup.clone(),
             lost_ns: tally.lost_ns,
             lost_share: 0.0,
+            lost_of_own_share: share(tally.lost_ns, tally.operations_ns).min(1.0),
             sync_delay_ns: tally.sync_delay_ns,
         };
         let mut sufferers: Vec<Sufferer> = losing.map(sufferer).collect();
@@ -146,7 +180,7 @@ impl Processes {
         Self {
             causes,
             sufferers: all_seen.then_some(sufferers),
-            bulk: bulk(&tallies).filter(|_| waiters.is_some()),
+            bulk: bulk(&tallies, trace).filter(|_| waiters.is_some()),
         }
     }
 
@@ -164,24 +198,23 @@ impl Processes {
             causes.find(|it| (Some(&it.name), &it.cgroup) == (most.name.as_ref(), &most.cgroup))?;
         let found = cause.syncs_share > MOST_SHARE
             && sufferer.lost_share > MOST_SHARE
+            && sufferer.lost_of_own_share >= PART_MIN
             && (&*cause.name, &cause.cgroup) != (worked_for(&sufferer.name), &sufferer.cgroup);
         found.then_some((cause, sufferer))
     }
 }
 
-fn bulk(tallies: &BTreeMap<&Process, Tally>) -> Option<Bulk> {
+fn bulk(tallies: &BTreeMap<&Process, Tally>, trace: &Trace) -> Option<Bulk> {
+    let (begin_ns, end_ns) = trace.bounds_ns()?;
     let bytes: f64 = tallies.values().map(|tally| tally.bytes as f64).sum();
-    let flush_ns: f64 = tallies.values().map(|tally| tally.flush_ns).sum();
+    let sync_ns: f64 = tallies.values().map(|tally| tally.sync_ns).sum();
     let (writer, most) = tallies.iter().max_by_key(|(_, tally)| tally.bytes)?;
     let bytes_share = share(most.bytes as f64, bytes);
-    let of_syncs = |tally: &Tally| share(tally.flush_ns, tally.sync_ns);
     let waits = |(process, tally): &(&&Process, &Tally)| {
-        process != &writer
-            && of_syncs(tally) >= BOUND_SHARE_MIN
-            && share(tally.flush_ns, flush_ns) >= PART_MIN
+        process != &writer && share(tally.sync_ns, sync_ns) >= PART_MIN
     };
     let waiting = tallies.iter().filter(waits);
-    let (waiter, tally) = waiting.max_by(|(_, a), (_, b)| a.flush_ns.total_cmp(&b.flush_ns))?;
+    let (waiter, tally) = waiting.max_by(|(_, a), (_, b)| a.sync_ns.total_cmp(&b.sync_ns))?;
     let [writer, waiter] = told_apart(
         (&writer.name, &writer.cgroup),
         (&waiter.name, &waiter.cgroup),
@@ -189,9 +222,16 @@ fn bulk(tallies: &BTreeMap<&Process, Tally>) -> Option<Bulk> {
     (bytes_share > MOST_SHARE).then(|| Bulk {
         writer,
         bytes_share,
+        bytes_per_s: per_s(most.bytes, end_ns.saturating_sub(begin_ns)),
         waiter,
-        flush_share: of_syncs(tally),
+        flush_share: share(tally.flush_ns, tally.sync_ns),
     })
+}
+
+/// A number in a time as one per second.
+fn per_s(number: u64, ns: u64) -> u64 {
+    let per_s = u128::from(number) * 1_000_000_000 / u128::from(ns.max(1));
+    u64::try_from(per_s).unwrap_or(u64::MAX)
 }
 
 /// Returns the processes of the threads that sync, write or wait, by thread.

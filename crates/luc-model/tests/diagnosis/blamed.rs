@@ -201,6 +201,32 @@ fn a_sync_beside_bulk_writes_is_not_told_to_write_less() {
     assert_eq!(alone.processes.bulk, None);
 }
 
+/// The victim waits for its own commits on a disk that the culprit fills.
+#[test]
+fn a_disk_that_somebody_fills_is_not_only_slow() {
+    let filled = |bytes: i64| {
+        rounds(|at_ms, tid| {
+            let begin_ns = (at_ms + 1) * MS;
+            vec![
+                Span {
+                    amount: bytes,
+                    ..span_by(CULPRIT, SpanKind::Write, at_ms, at_ms + 1)
+                },
+                commit(tid + 1, begin_ns + MS, begin_ns + 16 * MS),
+                Span {
+                    marks_ns: [begin_ns, begin_ns + MS / 2, 0],
+                    ..sync(VICTIM, at_ms + 1, at_ms + 17, tid + 1, tid)
+                },
+            ]
+        })
+    };
+    let advice = |bytes| judged(&filled(bytes), VerdictKind::Device).advice.join(" ");
+    let said = advice(1 << 20);
+    assert!(said.contains("Give culprit another disk"), "{said}");
+    let said = advice(4096);
+    assert!(!said.contains("culprit"), "{said}");
+}
+
 /// Two processes of one name are told apart by their control groups.
 #[test]
 fn processes_of_one_name_are_told_apart() {

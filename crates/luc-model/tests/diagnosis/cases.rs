@@ -144,9 +144,8 @@ fn mixed_causes_are_ranked() {
 }
 
 /// A thread syncs all the time; three threads of another process write, and wait for metadata that
-/// its commits are writing.
-#[test]
-fn a_neighbour_is_named() {
+/// its commits are writing, the last part of each write.
+fn neighbours(waited_ns: u64) -> Trace {
     let little = Little {
         threads: 1,
         rounds: 1500,
@@ -168,7 +167,7 @@ fn a_neighbour_is_named() {
             spans.push(Span {
                 kind: SpanKind::WaitBuffer,
                 within: SpanKind::Write,
-                begin_ns: begin_ns + 10 * US,
+                begin_ns: write.end_ns - waited_ns,
                 ..write
             });
         }
@@ -181,7 +180,12 @@ fn a_neighbour_is_named() {
         };
         spans.push(task.with_name(name));
     }
-    let got = diagnose(&Trace::from_spans(spans), DEV, &facts());
+    Trace::from_spans(spans)
+}
+
+#[test]
+fn a_neighbour_is_named() {
+    let got = diagnose(&neighbours(2 * MS + 990 * US), DEV, &facts());
     let text = render(&got);
     let causes = &got.processes.causes;
     assert_eq!(causes[0].name, "syncer", "{text}");
@@ -194,6 +198,16 @@ fn a_neighbour_is_named() {
     assert!(most.name == "victim" && most.lost_share > 0.5, "{text}");
     assert!(advised, "{text}");
     assert!(text.contains("processes that sync:\n    syncer"), "{text}");
+}
+
+/// It is the syncer that waits: 200 us of each 3 ms are not worth telling it to sync less.
+#[test]
+fn who_loses_little_is_no_victim() {
+    let got = diagnose(&neighbours(200 * US), DEV, &facts());
+    let text = render(&got);
+    let most = &got.processes.sufferers.as_ref().unwrap()[0];
+    assert!(most.name == "victim" && most.lost_share > 0.5, "{text}");
+    assert!(!got.advice.join(" ").contains("syncer"), "{text}");
 }
 
 /// Processes that sync are listed by the time that it takes, and with all of their syncs.

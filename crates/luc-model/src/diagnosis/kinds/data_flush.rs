@@ -47,7 +47,8 @@ fn verdict(case: &Case<'_>) -> Verdict {
 }
 
 fn advise(diagnosis: &Diagnosis, advice: &mut Vec<String>) {
-    let Some(bulk) = &diagnosis.processes.bulk else {
+    let bulk = diagnosis.processes.bulk.as_ref();
+    let Some(bulk) = bulk.filter(|bulk| bulk.delays_data()) else {
         advice.push("Write less data before each sync, or take a faster disk.".into());
         return;
     };
@@ -58,8 +59,5 @@ fn advise(diagnosis: &Diagnosis, advice: &mut Vec<String>) {
         bulk.waiter,
         words::share(bulk.flush_share)
     ));
-    advice.push(format!(
-        "Give {} another disk, let it write less at a time, or take a faster disk.",
-        bulk.writer
-    ));
+    advice.push(bulk.remedy());
 }

@@ -19,7 +19,7 @@ pub(super) const KIND: Kind = Kind {
     by_module: true,
     holds,
     verdict,
-    advise: shorter_commits,
+    advise,
     undermined: |_| false,
     of_luc: false,
     has_sufferers: false,
@@ -58,6 +58,21 @@ fn holds(case: &Case<'_>) -> bool {
     let (account, table) = (case.account(), &case.slices.whole.table);
     let own_only = table.sync_events == 0 || account.own_only_share >= OWN_ONLY_SHARE_MIN;
     own_only && account.of_operations(account.own_ns) >= BOUND_SHARE_MIN
+}
+
+fn advise(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
+    let bulk = diagnosis.processes.bulk.as_ref();
+    if let Some(bulk) = bulk.filter(|bulk| bulk.fills_disk() && diagnosis.io_limit.is_none()) {
+        advice.push(format!(
+            "{} writes {} of the data, {} per second, to the disk for which {} waits.",
+            bulk.writer,
+            words::share(bulk.bytes_share),
+            luc_base::words::bytes(bulk.bytes_per_s),
+            bulk.waiter
+        ));
+        advice.push(bulk.remedy());
+    }
+    shorter_commits(diagnosis, facts, advice);
 }
 
 /// Adds advice that shortens every commit. Two kinds give it.
