@@ -117,15 +117,15 @@ fn a_load_that_does_not_need_the_clock_gets_the_lowest_until_it_is_restored() {
         "--seconds",
         "120",
         "--tolerance",
-        "5%",
+        "20%",
         "--apply",
     ];
     let (said, code) = ended(host.start(&words));
     assert_eq!(code, Some(0), "{said}");
     for line in [
         "1600/800 MHz",
-        "within 5.0%",
-        "the lowest clock within 5.0% of the highest is 1600/800 MHz",
+        "within 20.0%",
+        "the lowest clock within 20.0% of the highest is 1600/800 MHz",
         "(1 processor package alone, without DRAM and disks)",
         "the limit is kept until `luc power --restore` or a reboot",
         "nothing is traced",
