@@ -58,7 +58,7 @@ pub struct Bulk {
     /// Its share of the bytes written.
     pub bytes_share: f64,
     pub bytes_per_s: u64,
-    /// Of the others, the process with the most time in syncs.
+    /// Another process: that with the most time in syncs.
     pub waiter: String,
     /// Share of the waiter's sync time in which its own data is written.
     pub flush_share: f64,
@@ -75,7 +75,7 @@ impl Bulk {
         self.bytes_per_s >= BULK_BYTES_PER_S
     }
 
-    /// What to do about it.
+    /// Returns a sentence of advice.
     pub fn remedy(&self) -> String {
         format!(
             "Give {} another disk, let it write less at a time, or take a faster disk.",
