@@ -12,20 +12,20 @@
  *   - the journal is aborted or being shut down: commits must get through,
  *   - updates are barred (freeze, flush): their owner waits for this commit,
  *   - tasks wait for the transaction to be locked: they hold up operations,
- *   - the transaction is nearly full or log space is short: same,
+ *   - the transaction is nearly full or log space is short, for the same reason,
  *   - a checkpoint runs: the tasks that a hold would wait for queue behind it,
  *   - the journal takes fast commits: tasks make their own during a hold, and ext4
  *     replays many of them less reliably than few,
- *   - a task waits that is not inside a sync call, or that has priority (see sync.c),
+ *   - a waiting task is not inside a sync call, or has priority (see sync.c),
  *   - the mount option max_batch_time is 0: an administrator wants no batching,
- *   - the system suspends: the freezer waits for the tasks that a hold delays,
+ *   - the system is suspending: the freezer waits for the tasks that a hold delays,
  *   - LUC is being detached.
  *
  * All of these, and the knobs, are rechecked every LOOK_NS, in case one changes
  * without a wake-up. The sleep is TASK_IDLE: it adds nothing to the load average, no
- * hung-task report mentions it, and no signal ends it. It counts as a wait for I/O: the
- * commit that it puts off is one. schedutil raises the clock of a task that wakes from
- * such a wait; fewer commits would otherwise mean a lower clock.
+ * hung-task report mentions it, and no signal ends it. It counts as a wait for I/O, like
+ * the commit that it delays: schedutil raises the clock of a task that wakes from such a
+ * wait, and fewer commits would otherwise mean a lower clock.
  */
 #include <linux/freezer.h>
 #include <linux/hrtimer.h>
@@ -51,10 +51,10 @@ static __always_inline bool luc_space_short(journal_t *journal, const transactio
 }
 
 /*
- * Tells whether a freezer runs. freezing(current) would not do: it holds for a kernel
- * thread only once user space is frozen, and until then the freezer waits for the
+ * Tells whether a freezer runs. freezing(current) would not do: for a kernel thread it
+ * is true only once user space is frozen, and until then the freezer waits for the
  * tasks that wait for this commit. A frozen version 1 control group counts, too, for
- * as long as it lasts.
+ * as long as it stays frozen.
  */
 static __always_inline bool luc_freezer_runs(void)
 {
@@ -66,9 +66,9 @@ static __always_inline bool luc_freezer_runs(void)
 }
 
 /*
- * Everything that forbids holding this commit, except urgent waits. Reads without
- * j_state_lock: all of it may change once that is released, and a held commit is
- * rechecked.
+ * Everything that forbids holding this commit, except urgent waits. It is read without
+ * j_state_lock, because it could change as soon as that lock is released, and a held
+ * commit is rechecked.
  */
 static __always_inline bool luc_journal_urgent(journal_t *journal, const transaction_t *t)
 {
@@ -81,7 +81,7 @@ static __always_inline bool luc_journal_urgent(journal_t *journal, const transac
 	       luc_freezer_runs();
 }
 
-/* Takes over knobs that were changed. */
+/* Picks up knobs that were changed. */
 static noinline void luc_commit_params(struct luc_fs *fs)
 {
 	spin_lock(&fs->lock);
@@ -196,7 +196,7 @@ static void luc_hold_sleep(struct luc_fs *fs, s64 wake_ns)
 
 	prepare_to_wait(&fs->wait, &wait, TASK_IDLE);
 	if (!READ_ONCE(fs->poked) && !READ_ONCE(fs->gone) && !luc_freezer_runs()) {
-		/* As io_schedule(), which has no such timer: cpufreq governors see I/O. */
+		/* Like io_schedule(), which has no such timer: cpufreq governors see I/O. */
 		current->in_iowait = 1;
 		schedule_hrtimeout_range(&until, 0, HRTIMER_MODE_ABS);
 		current->in_iowait = in_iowait;
@@ -276,7 +276,7 @@ static noinline void luc_copyout_decide(struct luc_fs *fs, tid_t tid)
 		luc_count(fs, copyout_forgone, copies != LUC_COPY_NONE);
 	}
 	fs->copies_left = fs->params_now.copyout_buffers_max;
-	/* In fs->in no writer was delayed, as in a quiet commit. */
+	/* fs->in counts no delayed writer, like the input of a quiet commit. */
 	fs->copyout_rests = copies == LUC_COPY_NONE &&
 			    luc_copyout_is_idle(&fs->params_now, &fs->state, &fs->in);
 }
@@ -365,13 +365,13 @@ static bool luc_commit_pass(struct luc_fs *fs, const transaction_t *t)
 }
 
 /*
- * Most commits are neither held nor copied out: they take no reference, no count and
- * one short lock. RCU protects fs, and synchronize_rcu_tasks() waits for tasks that do
- * not sleep here.
+ * Most commits are neither held nor copied out: they take one short lock, but neither a
+ * reference nor a count. RCU protects fs, and synchronize_rcu_tasks() waits for tasks
+ * that do not sleep here.
  */
 void luc_on_commit(journal_t *journal, dev_t dev)
 {
-	/* It cannot go away: only this task commits it, and has not done so yet. */
+	/* It cannot go away: only this task commits it, and it has not done so yet. */
 	const transaction_t *t = smp_load_acquire(&journal->j_running_transaction);
 	struct luc_fs *fs;
 	bool kept = false;

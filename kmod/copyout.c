@@ -82,7 +82,7 @@ static void luc_copy_free(char *copy, size_t size)
 }
 #else
 /*
- * If the header declared these, jbd2_free() would free copies: then this must not
+ * If the header declared these, jbd2_free() would free copies: this must then fail to
  * compile.
  */
 static void __maybe_unused *jbd2_alloc(size_t size, gfp_t flags);
@@ -131,7 +131,7 @@ static u32 *luc_mark_of(struct luc_fs *fs, sector_t block, u32 *tag)
 	return &fs->marks[hash >> (64 - LUC_MARKS_BITS)];
 }
 
-/* Marks the next block, too: inode tables and directories fill block after block. */
+/* Marks the next block, too: inode tables and directories fill one block after the other. */
 static void luc_mark_contended(struct luc_fs *fs, const struct buffer_head *bh)
 {
 	sector_t block;
@@ -241,7 +241,7 @@ void luc_on_write_buffer(transaction_t *transaction, struct journal_head *jh)
 		return;
 	luc_copy_out(fs, transaction, jh);
 	luc_fs_put(fs);
-	/* Last: after this the module may be freed, and luc_fs_put() runs its code. */
+	/* Last: after this the module may be freed, and luc_fs_put() runs the module's code. */
 	luc_hook_leave();
 }
 

@@ -19,8 +19,8 @@
  * system copies out; otherwise their calls pass at once. One hook sees all waits for
  * bits, of which only those for one bit matter.
  *
- * At the entry of a function %rax, %r10 and %r11 are free, as are argument registers
- * that the function does not use.
+ * At function entry, %rax, %r10 and %r11 are free, as are argument registers that the
+ * function does not use.
  */
 #include <linux/fs.h>
 #include <linux/kallsyms.h>

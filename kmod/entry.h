@@ -47,7 +47,7 @@ static inline void luc_learn(unsigned long *from, unsigned long back)
 void luc_learn_write(unsigned long back);
 void luc_learn_file(unsigned long back);
 
-/* A wait that returns to caller was counted already. */
+/* Learns that waits which return to caller have already been counted. */
 void luc_learn_counted(unsigned long caller);
 /* A livepatch has replaced a hooked function: forgets which waits were counted. */
 void luc_entry_patched(void);

@@ -5,10 +5,10 @@
  * ftrace can patch the entry pad of a function into a call to our trampoline. The
  * trampoline runs in the caller's context: unlike a kprobe or an ordinary ftrace
  * callback it may sleep and take locks. It (entry.c) saves the argument registers, calls
- * a C function with them and returns into the function's body, which is jbd2's.
+ * a C function with them and returns into the body of the hooked function.
  *
- * One trampoline serves all functions and tells them apart by its return address: ftrace
- * registers and removes one trampoline, and waits for one grace period of tasks instead
+ * One trampoline serves all functions and tells them apart by its return address, so that
+ * ftrace registers and removes only one, and waits for one grace period of tasks instead
  * of ten.
  *
  * A function can have only one direct call. If a BPF program is attached there,
@@ -22,8 +22,8 @@
  * more tasks enter), wake the sleepers, wait until the count is zero, and only then call
  * synchronize_rcu_tasks(), which waits for tasks in the trampoline outside these parts.
  *
- * After a fault of its own ftrace stops for good and leaves the text as it is: hooks
- * that it does not remove are called until the machine restarts. So this module holds a
+ * After an internal fault ftrace stops for good and leaves the kernel's text as it is:
+ * hooks still in place are called until the machine restarts. So this module holds a
  * reference to itself from before the hooks are installed until they are known to be
  * gone.
  */
@@ -305,7 +305,7 @@ static void luc_hooks_find(void)
 /*
  * A livepatch can share a function with a hook, whichever comes first. The trampoline is
  * called first and returns into the livepatch's function, an address that luc_dispatch()
- * does not know: while a function is patched LUC does without its hook. If the function
+ * does not know: while a function is patched, LUC does without its hook. If the function
  * is jbd2_journal_destroy(), LUC does not see an unmount: the entry stays until LUC is
  * switched off for it.
  */
@@ -392,9 +392,9 @@ static int luc_hooks_check(void)
 }
 
 /*
- * Tells whether hooks are called: with kernel.ftrace_enabled at 0 registering succeeds
- * and no hook ever is. A wait for a clear bit returns at once and makes the hook learn
- * its return address.
+ * Tells whether hooks are called: with kernel.ftrace_enabled at 0, registering succeeds
+ * but no hook is ever called. A wait for a clear bit returns at once and makes the hook
+ * learn its return address.
  */
 static bool luc_hooks_fire(void)
 {
@@ -481,7 +481,7 @@ void luc_hooks_drain(void)
 	synchronize_rcu_tasks();
 }
 
-/* Runs without luc_mutex, which is held over grace periods: everybody may read this. */
+/* Runs without luc_mutex, which is held across grace periods: anyone may read this. */
 ssize_t luc_hooks_show(char *buf)
 {
 	ssize_t n = 0;

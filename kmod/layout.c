@@ -89,9 +89,9 @@ static bool luc_is_tested(unsigned int major, unsigned int minor)
 
 /*
  * Returns why this kernel counts as not tested; NULL if it was tested. A release such as
- * 6.12.0-55.el10 shows neither which 6.12 it is nor whether it is one at all: Debian's
- * 6.1.0-56 is the stable 6.1.192, while other branches stay at .0 and backport what they
- * want from later series. The headers have the true number.
+ * 6.12.0-55.el10 does not show which 6.12 it is, or whether it is one at all: Debian's
+ * 6.1.0-56 is the stable 6.1.192, while other branches stay at .0 and backport as they
+ * please from later series. The headers have the true number.
  */
 static const char *luc_untested(const char *release)
 {
@@ -112,8 +112,8 @@ int luc_layout_check(void)
 	const char *why = luc_untested(release);
 
 	/*
-	 * On PREEMPT_RT spinlocks sleep, and so does every hook. Only hooks that also
-	 * sleep elsewhere are counted: tasks in the others could outlive the module.
+	 * On PREEMPT_RT spinlocks sleep, so every hook may sleep. Only hooks that also
+	 * sleep on other kernels are counted: a task in another could outlive the module.
 	 */
 	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
 		pr_err("luc: kernels with PREEMPT_RT are not supported\n");

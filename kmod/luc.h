@@ -13,8 +13,8 @@
  *   trace.c	the tracepoints
  *   tell.c	the messages in the kernel log
  *
- * control/ makes the decisions. When anything is unknown or in doubt, stock behaviour
- * results.
+ * control/ makes the decisions. When anything is unknown or in doubt, LUC falls back to
+ * stock behaviour.
  */
 #ifndef LUC_KMOD_H
 #define LUC_KMOD_H
@@ -60,8 +60,8 @@ struct luc_fs {
 	/*
 	 * Guards the next block, which is written at each sync call. Only taken in
 	 * task context, never nested. No slot of returns is on two cache lines.
-	 * priority_cgroup is the last of params: each event reads it, and writes
-	 * the first line of returns.
+	 * priority_cgroup is the last field of params: each event reads it, and
+	 * writes the first line of returns.
 	 */
 	spinlock_t lock ____cacheline_aligned_in_smp;
 	bool params_new;		/* params changed since params_now was taken */
@@ -72,7 +72,7 @@ struct luc_fs {
 	s64 batch_events;
 	s64 first_event_ns;
 	s64 last_event_ns;
-	s64 after_first_ns;		/* how long after the first all others came, summed up */
+	s64 after_first_ns;		/* sum of how long after the first event the others came */
 	s64 sync_events;		/* calls that waited for a commit */
 	bool held;			/* a commit of held_tid is held back */
 	u32 held_tid;
@@ -129,7 +129,7 @@ static inline struct hlist_head *luc_fs_slot(dev_t dev)
 }
 
 /*
- * Hooks look file systems up with preemption off, which is also an RCU reader, and
+ * Hooks look file systems up with preemption off. That also makes them RCU readers, and
  * costs three instructions where rcu_read_lock() costs sixteen.
  */
 static inline struct luc_fs *luc_fs_find(dev_t dev)
@@ -143,7 +143,7 @@ static inline struct luc_fs *luc_fs_find(dev_t dev)
 	return NULL;
 }
 
-/* Under RCU: with a reference, or NULL if it is going away. */
+/* Under RCU. Returns fs with a reference, or NULL if it is going away. */
 static inline struct luc_fs *luc_fs_keep(struct luc_fs *fs)
 {
 	return fs && kobject_get_unless_zero(&fs->kobj) ? fs : NULL;
@@ -234,7 +234,7 @@ void luc_on_wait_bit(unsigned long *word, int bit, unsigned int mode,
 #define luc_counted(fs, name) \
 	atomic64_read(&(fs)->counters[LUC_COUNTER_##name])
 
-/* Copy-out has something new to decide by. Only the first call stores. */
+/* Copy-out has new counts to base its decision on. Only the first call stores. */
 static inline void luc_copyout_news(struct luc_fs *fs)
 {
 	smp_mb();	/* the commit sees the count, or we see that it has reset this */

@@ -37,8 +37,8 @@ static bool luc_completes_batch(struct luc_fs *fs, tid_t tid)
 }
 
 /*
- * Under fs->lock: an urgent waiter for tid. Recorded even while nothing is held: the
- * commit of tid may soon be. Returns whether the holder must be woken.
+ * Under fs->lock: an urgent waiter for tid. Recorded even while nothing is held, because
+ * the commit of tid may be held soon. Returns whether the holder must be woken.
  */
 static bool luc_urge(struct luc_fs *fs, tid_t tid)
 {
@@ -52,8 +52,8 @@ static bool luc_urge(struct luc_fs *fs, tid_t tid)
 }
 
 /*
- * Tells whether this task is in that control group of version 2 or in one below it. Each
- * task is in the root group at least, also where only version 1 is mounted.
+ * Tells whether this task is in that control group of version 2 or in one below it. Every
+ * task is at least in the root group, even where only version 1 is mounted.
  */
 static bool luc_in_cgroup(u64 id)
 {
@@ -226,8 +226,8 @@ void luc_on_wait_locked(journal_t *journal)
 	rcu_read_lock_sched();
 	fs = luc_fs_find(luc_dev_of(journal));
 	/*
-	 * If it is not held, it locks by itself. If it is held later, the holder checks
-	 * for waiters.
+	 * A commit that is not held locks it by itself. If one is held later, the holder
+	 * checks for waiters.
 	 */
 	if (fs && READ_ONCE(fs->held)) {
 		spin_lock(&fs->lock);

@@ -149,7 +149,7 @@ static ssize_t luc_knob_store(struct kobject *kobj, struct kobj_attribute *attr,
 	return count;
 }
 
-/* Gauges have no counter, nor does a count that is kept under a lock taken anyway. */
+/* Gauges have no counter, nor has a count that is kept under a lock taken anyway. */
 static s64 luc_counter_value(struct luc_fs *fs, int index)
 {
 	switch (index) {

@@ -4,8 +4,8 @@
  * set, a trial's verdict differs from the last one, or LUC stands aside. Each line
  * begins with "luc: " and the device as in /sys/fs/luc.
  *
- * Lines about on and off are caused by an administrator, one at a time. All others of a
- * file system share a rate limit, because `luc guard` sets a knob for each of its
+ * An administrator causes the lines about on and off, one at a time. All other lines
+ * about a file system share a rate limit, because `luc guard` sets a knob for each of its
  * windows.
  */
 #include <linux/fs.h>
@@ -63,8 +63,8 @@ static s64 luc_mean_permille(s64 sum_ppm, s64 pairs)
 }
 
 /*
- * The phase of the trial changed: logs it if it is a verdict that the log does not
- * have.
+ * The phase of the trial changed: logs it if it is a verdict that has not been logged
+ * yet.
  */
 void luc_tell_verdict(struct luc_fs *fs)
 {
@@ -83,7 +83,7 @@ void luc_tell_verdict(struct luc_fs *fs)
 		luc_mean_permille(s->wait_sum, s->wait_pairs));
 }
 
-/* A commit was not held: logs why if a property of the mount, which lasts, forbids it. */
+/* A commit was not held: logs why, if a lasting property of the mount forbids it. */
 void luc_tell_aside(struct luc_fs *fs, journal_t *journal)
 {
 	const char *why = NULL;

@@ -17,7 +17,7 @@ static const char *const luc_trace_names[] = {
 };
 
 /*
- * Prints " name=value" for each of them into the buffer that the event is printed
+ * Prints " name=value" for each field into the buffer that the event is printed
  * to.
  */
 const char *luc_trace_values(struct trace_seq *p, const s64 *values)

@@ -106,7 +106,7 @@ TRACE_EVENT(luc_decision,
 		LUC_STATE_FIELDS(LUC_TP_SET_STATE)
 		LUC_OUTPUT_FIELDS(LUC_TP_SET_OUT)
 	),
-	/* More values than the 64 arguments that a format may have. */
+	/* There are more values than the 64 arguments that a format may have. */
 	TP_printk("dev=%u:%u tid=%u step=%lld%s",
 		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->tid,
 		  __entry->step, luc_trace_values(p, &__entry->batching))
