@@ -4,7 +4,7 @@
  *
  *   LUC_COUNTER(name, kind, help)
  *
- * kind: TOTAL only grows from the attach on, MAX is the largest value seen,
+ * kind: TOTAL only grows after the attach, MAX is the largest value seen,
  * GAUGE is the current state. The unit is the last word of the name.
  */
 #ifndef LUC_COUNTERS_H

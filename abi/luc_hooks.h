@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The hook table: one row for each kernel function whose entry the module hooks, those
- * first that are called most often.
+ * The hook table: one row for each kernel function whose entry the module hooks, the
+ * most frequently called first.
  *
  *   LUC_HOOK(function, needed)
  *
- * Without a needed hook the attach fails; without another one LUC sees or does a little
+ * Without a needed hook the attach fails; without any other LUC sees or does a little
  * less, as the comment above its row says. kmod/hooks.c has the function
  * luc_at_FUNCTION() for each row.
  */

@@ -4,8 +4,8 @@
  * of spans, for each watched file system and processor.
  *
  * Each power of two of nanoseconds is divided into LUC_HIST_STEPS buckets of equal
- * width: a value read from them is off by 1/32 at most. `luc guard` needs such narrow ones for
- * the 99th percentile.
+ * width: a value read from them is off by 1/32 at most. `luc guard` needs such narrow
+ * buckets for the 99th percentile.
  */
 #ifndef LUC_TRACER_H
 #define LUC_TRACER_H

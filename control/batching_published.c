@@ -9,8 +9,8 @@
  *   timeout	"1 ms": a request that comes within the timeout lets the wait go on
  *		until the controlled time is over, whatever comes then; without one
  *		the batch closes. The knob idle_timeout_us.
- *   no		early close at the set point, trial, or limit but delay_limit_us, so
- *		the loop sees negative errors, too.
+ *   no		early close at the set point, trial, or limit other than
+ *		delay_limit_us, so the loop sees negative errors, too.
  *
  * The documents do not say how an output in sync events becomes a time. Here a sync
  * event counts as an average arrival gap or, while none is known, as the timeout.

@@ -11,9 +11,9 @@
  * 2. What holding costs. Let C be the time of a commit, z the time from the end of the
  * last commit to the request of this one, and W the time that this one is held. With two
  * convoys a turn takes 2 C. With one convoy it takes z + W + C. So holding pays if z + W
- * < C, for any number of tasks. Only half of z counts, because two convoys also have a
- * share of it: tasks wait for processors, and for space in the log. An idle journal, z
- * >= C, is no bottleneck: there a hold may take up to C, and section 5 weighs it.
+ * < C, for any number of tasks. Only half of z counts, because two convoys incur part of
+ * it, too: tasks wait for processors, and for space in the log. An idle journal, z >= C,
+ * is no bottleneck: there a hold may take up to C, and section 5 weighs it.
  *
  * 3. Which tasks to wait for. luc_returns.h knows the tasks that the last two commits
  * released and that are not back, and the tasks inside a sync call that are still
@@ -97,7 +97,7 @@ static luc_s64 expected_of(const struct luc_input *in)
 	return luc_max(in->expected_events, 0);
 }
 
-/* Pays by the time since the last request; a pause counts as two commits at most. */
+/* Pays off by the time since the last request; a pause counts as two commits at most. */
 static void pay_off(struct luc_state *s, const struct luc_input *in)
 {
 	luc_s64 commit = commit_of(in);
@@ -157,7 +157,7 @@ static luc_s64 idle_of(const struct luc_state *s, luc_s64 commit)
 }
 
 /*
- * Whether the debt forbids a hold. Its possible win is counted per task, as the debt is.
+ * Whether the debt forbids a hold. The possible win is counted per task, as the debt is.
  */
 static int is_in_debt(const struct luc_state *s, const struct luc_input *in)
 {
@@ -172,7 +172,7 @@ static int is_last_batch(const struct luc_state *s, const struct luc_input *in)
 	return in->events > 1 && in->events == s->seen_events;
 }
 
-/* Such commits are not held, whatever debt and bound are. */
+/* Such commits are not held, whatever the debt and the bound. */
 static int is_never_held(const struct luc_state *s, const struct luc_input *in)
 {
 	return in->urgent || in->events <= 0 ||

@@ -2,7 +2,7 @@
 /*
  * A fixed idle time (delayJC, section 4.6).
  *
- * A commit is held until no sync event came for static_idle_us. Each sync event
+ * A commit is held until no sync event has come for static_idle_us. Each sync event
  * restarts the timer, at most static_resets_max times, "to avoid starvation". The
  * documents settled on 1 ms for Metarates and 16 ms for IOzone, and do not give their
  * number of resets.

@@ -3,7 +3,7 @@
  * Two opposing bets: one can certify LUC, the other can prove harm.
  *
  * 1. Question. A pair is two windows of equal length, one with LUC and one without, in
- * an order decided by a coin toss. It gives x = ln(on / off), the logarithm of the ratio
+ * an order decided by a coin toss. It yields x = ln(on / off), the logarithm of the ratio
  * of LUC to stock. m = ln 0.99 is the limit, and y = x - m is the pair's distance above
  * it. The claim "LUC is worse than 0.99" means that y is below 0 on average; "LUC is
  * not" means that it is not.

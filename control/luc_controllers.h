@@ -19,17 +19,17 @@
  * open		a commit was requested. Sets state->wait_ns, the time that it may be
  *		held; 0, as it was before the call, starts it at once. Sets
  *		setpoint_now_events and limit_ns if it has them.
- * poll		the held commit is looked at, at first right behind open. Returns when
+ * poll		the held commit is looked at, first right after open. Returns when
  *		it is to start if no further sync event comes; LUC_S64_MAX: when
  *		wait_ns is over; LUC_COMPLETE: now, as the batch has what it waited for.
  * close	the batch is closed with in->events; learns, and fills out's terms.
  * complete	number of sync events with which the held batch is worth a poll;
  *		LUC_S64_MAX: no number is.
  * pass		a commit was requested. If open would not hold it, and close with
- *		the same input would learn no more than a line or two, does to state
- *		what both do, luc_passed() included, and returns 1; else returns 0
- *		and does nothing. Such commits must cost next to nothing.
- *		LUC_NEVER_PASSES leaves everything to open and close.
+ *		the same input would learn no more than a line or two, changes state
+ *		as both would, luc_passed() included, and returns 1. Otherwise
+ *		changes nothing and returns 0. Such commits must cost next to
+ *		nothing. LUC_NEVER_PASSES leaves everything to open and close.
  */
 #define LUC_COMPLETE LUC_S64_MIN
 

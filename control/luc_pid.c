@@ -14,7 +14,7 @@
  *
  * Journal commits do not come at regular intervals, so dt is an argument. Its unit is
  * the average step, because the gains are per commit. It is bounded: a step far from
- * average says little about its neighbours, and a long pause must neither make the
+ * average says little about its neighbours, and a long pause must make neither the
  * integral jump nor the derivative vanish.
  *
  * Windup: the caller says at which bound the actuator was. While it is there, errors

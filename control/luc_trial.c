@@ -8,21 +8,21 @@
  *
  * 2. A pair. Two windows of commits, one held and one free, which means unheld as on
  * stock. A coin toss decides which comes first (luc_coin()): a load that grows or drifts
- * favours either with the same chance. The first WARM commits of each do not count,
+ * is as likely to favour one as the other. The first WARM commits of each do not count,
  * because convoys re-form. The first window ends after WINDOW commits. The second one
  * ends after the same time: LUC makes fewer commits, and of two windows of unequal
  * length the shorter is noisier. If the load paused in the first one or the clock
  * jumped, the second would last as long: after WINDOW_MAX commits LUC drops the pair.
- * A least time for windows does not help: with 20 ms, simulated verdicts on effects of
+ * A minimum length of windows does not help: with 20 ms, simulated verdicts on effects of
  * 10 % came 2 to 10 times as late at 4,000 and 10,000 commits a second, and short
  * windows share disturbances that outlast them.
  *
  * 3. What is compared. Throughput: journal handles, operations that change metadata, per
  * second. Sync calls would not measure it: where tasks share files, a call that finds
  * its data committed waits for nothing, and holding turns such calls into waits. Nor may
- * a task that syncs a clean file as often as it can influence the result. Waiting: the
- * time that a sync event waited for its commit to start and to end. A load driven by the
- * clock shows its gain only in waiting.
+ * the result depend on a task that keeps syncing a clean file. Waiting: the time that a
+ * sync event waited for its commit to start and to end. A load driven by the clock shows
+ * its gain only in waiting.
  *
  * 4. Verdict. Each comparison goes to a bet (luc_bets.c): a verdict is false with a
  * chance of one per cent, however often one looks. LUC wins if throughput is certified.
@@ -180,7 +180,7 @@ static enum luc_trial_phase verdict(const struct luc_bets *rate, const struct lu
 	return LUC_TRIAL_OFF;
 }
 
-/* How many holds to rest for, by the gain that holding was found to have. */
+/* How many holds to rest for, from the gain that holding was found to have. */
 static luc_s64 rest_of(const struct luc_bets *rate, const struct luc_bets *wait)
 {
 	luc_s64 gain_ppm = luc_max(luc_bets_mean_ppm(rate), luc_bets_mean_ppm(wait));
