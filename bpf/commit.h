@@ -11,8 +11,8 @@
 #include "spans.h"
 
 /*
- * A commit begins when it locks its transaction: between jbd2_start_commit and
- * this there is only the taking of a lock.
+ * A commit begins when it locks its transaction: since jbd2_start_commit it has
+ * only taken a lock.
  */
 SEC("tp_btf/jbd2_commit_locking")
 int BPF_PROG(commit_locking, struct journal_s *journal)
@@ -43,7 +43,7 @@ int BPF_PROG(commit_locking, struct journal_s *journal)
 /*
  * The file system whose commit runs on this journal, if its start was seen. The
  * start saved the journal's address, so the journal need not be read: if another
- * journal has that address by now, no commit of it runs.
+ * journal has that address by now, none of its commits runs.
  */
 static __always_inline struct fs_state *committing(const struct journal_s *journal)
 {

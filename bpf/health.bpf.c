@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Lists the state of every journal of ext4, also of those that are mounted only in
- * other namespaces. A journal is found by its thread, whose argument it is.
+ * Lists the state of every journal of ext4, even where the file system is mounted
+ * only in other namespaces. A journal is found by its thread, whose argument it is.
  */
 #include "kernel.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The fields of kernel types that the tracer reads. Only names matter: libbpf
- * finds place and width of each field in the BTF of the running kernel.
+ * finds the offset and width of each field in the BTF of the running kernel.
  */
 #ifndef LUC_BPF_KERNEL_H
 #define LUC_BPF_KERNEL_H

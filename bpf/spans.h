@@ -88,7 +88,7 @@ static __always_inline struct luc_span *reserve(void)
 	return NULL;
 }
 
-/* Starts a span in the ring, of no task yet. Returns NULL if it is lost. */
+/* Starts a span in the ring that belongs to no task yet. Returns NULL if it is lost. */
 static __always_inline struct luc_span *begin_foreign_span(__u16 kind, __u64 begin_ns, __u32 dev)
 {
 	struct luc_span *span = reserve();

@@ -226,8 +226,8 @@ int BPF_PROG(handle_ends, __u32 dev, __u32 tid, __u32 type, __u32 line, int inte
 #define SETTLE_NS 1000000000ULL
 
 /*
- * Others, such as NFS for an inode, want commits, too. Or it is a sync whose start was not
- * seen.
+ * The task is in no known sync: either another caller, such as NFS for an inode, wants a
+ * commit, or the start of the sync was not seen.
  */
 static __noinline int asked_otherwise(struct journal_s *journal)
 {

@@ -3,8 +3,8 @@
  * Waits, seen where a task goes to sleep: a task that does not wait pays nothing.
  *
  * buffer, locked: kprobes on the calls inside the functions that wait. The loader
- *   finds them in the kernel's text (text.h). Where it cannot, the functions
- *   called stand in, for any caller:
+ *   finds them in the kernel's text (text.h). Where it cannot, the called functions
+ *   are hooked instead, whichever their caller:
  *   buffer: an argument of bit_wait_io() is the bit; the shadow bit of a buffer is
  *     set while a commit writes it.
  *   locked: the address of the wait queue, which lies inside the journal.
@@ -95,7 +95,7 @@ static __always_inline int locked_begin(struct wait_queue_head *queue)
 		if (filesystems[i].queue != (__u64)queue)
 			continue;
 		state = chosen() ? task() : NULL;
-		/* A task that is woken too early waits on. */
+		/* A task that is woken too early goes on waiting. */
 		if (!state || state->locked_ns)
 			return 0;
 		state->locked_dev = settings.devs[i];
