@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# The door. Two commands are all a newcomer needs:
+# Start here. Two commands are all a newcomer needs:
 #
 #   make demo    a stock Debian kernel, in a VM on virtual time, without and with LUC
 #   make test    unit, property, end-to-end and kernel tests, on one kernel; with LONG=1 also
@@ -9,8 +9,8 @@
 # and more for those who work on it:
 #
 #   make test-all  everything on every kernel, those of `make debug` included
-#   make check   the fast part of the tests: no root, no VM, no network but crates; and
-#                `make lint`, the format and clippy, alone
+#   make check   the fast part of the tests: no root, no VM, no network except for crates;
+#                `make lint` runs the format check and clippy alone
 #   make bench   the full table of figures (hours; `luc-lab campaign run bench` takes parts of it)
 #   make fuzz    ASan, UBSan and libFuzzer on the C of control/ and lab/disk/, FUZZ_SECONDS
 #                (60) each; needs clang and says so
@@ -25,7 +25,7 @@
 CARGO      ?= cargo
 PREFIX     ?= /usr/local
 TARGET     := x86_64-unknown-linux-gnu
-# Debian's, in both programs.
+# Debian's libraries that are linked into both programs.
 STATIC_LIBRARIES := libc6-dev libelf-dev zlib1g-dev
 # A line for every test that was skipped.
 export LUC_SKIPS := $(CURDIR)/target/skips
@@ -33,14 +33,14 @@ export LUC_SKIPS := $(CURDIR)/target/skips
 export LUC_TIMES := $(CURDIR)/target/times
 LUC        := target/$(TARGET)/release/luc
 LAB        := target/$(TARGET)/release/luc-lab
-# 6.12-races, for data races, can be had as well.
+# 6.12-races, for data races, can be added.
 DEBUG_KERNELS := 6.12-debug
 VERSION    := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 TELL_SKIPS := if [ -s $(LUC_SKIPS) ]; then cat $(LUC_SKIPS); fi; \
 	echo "tests skipped: $$(cat $(LUC_SKIPS) 2>/dev/null | wc -l)"
 TELL_SLOWEST := if [ -s $(LUC_TIMES) ]; then echo "slowest:"; sort -rn $(LUC_TIMES) | head -n 10; fi
-# The programs that virtual machines run: those that are installed, or, where people wait, those
-# that `make check` has compiled.
+# The programs that virtual machines run: those that are installed or, where somebody waits for the
+# result, those that `make check` has compiled.
 TESTED     = $(if $(LONG)$(EVERY),$(LUC),target/$(TARGET)/debug/luc)
 # --workspace: with the features that `make check` compiled.
 SYSTEST    = LUC_BIN=$(CURDIR)/$(TESTED) $(CARGO) test --workspace --locked --features luc-systest/lab \
@@ -66,7 +66,7 @@ deps:
 programs:
 	@$(CARGO) build --release --locked --bin luc --bin luc-lab
 
-# Cargo draws its progress on a terminal alone.
+# Cargo draws its progress only on a terminal.
 demo:
 	@echo "step 1 of 3: packages that are missing (about 1 minute, if any)" >&2
 	@scripts/deps.sh
@@ -79,7 +79,7 @@ bench: deps
 	@$(MAKE) --no-print-directory programs
 	@$(LAB) campaign run bench --out out/bench
 
-# Cells that docs/ keeps count, whichever version measured them. Missing ones are measured. All are
+# The cells kept in docs/ count, whichever version measured them. Missing ones are measured. All are
 # kept and reported.
 reproduction: deps
 	@$(MAKE) --no-print-directory programs
@@ -87,7 +87,7 @@ reproduction: deps
 	@$(LAB) reproduce -o $(REPRODUCTION) --any-version --markdown docs/reproduction.md
 	@tar -C $(REPRODUCTION) --sort=name --owner=0 --group=0 --mtime=@0 -cf - cells | xz -9 > $(KEPT_CELLS)
 
-# With what the three of them need.
+# Installs all that the three parts need.
 torture: deps
 	@scripts/deps.sh --fuzz
 	@$(MAKE) --no-print-directory programs
@@ -134,7 +134,7 @@ test-all: debug-kernels repo
 module:
 	$(MAKE) -C kmod
 
-# As root, after `make` as yourself: root need not have a compiler.
+# Run this as root after `make` as yourself: root need not have a compiler.
 install:
 	$(call INSTALL,$(LUC),luc)
 	$(LUC) man --section 5 --out $(DESTDIR)$(PREFIX)/share/man/man5
@@ -142,7 +142,7 @@ install:
 install-lab:
 	$(call INSTALL,$(LAB),luc-lab)
 
-# A program, its man pages and its completions.
+# Installs a program, its man pages and its completions.
 define INSTALL
 @test -x $(1) || { echo "install: $(1) is not built; run make first" >&2; exit 1; }
 install -D -m 0755 $(1) $(DESTDIR)$(PREFIX)/bin/$(2)
@@ -178,7 +178,7 @@ install-service: install install-config
 install-dkms: dkms-sources
 	dkms install luc/$(VERSION)
 
-# Without what `make module` has left there.
+# Leaves out the files that `make module` has built there.
 dkms-sources:
 	install -d $(DKMS_DIR)
 	tar -cf - --exclude-from=.gitignore --owner=0 --group=0 --mode=u=rwX,go=rX kmod control abi \

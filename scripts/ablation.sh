@@ -8,9 +8,9 @@
 # DRAW    points of the arena, 100
 #
 # A build takes minutes, a half of the arena as long as `luc-lab campaign run arena --half even`
-# says. Everything is kept below out/ablation/: started again, it goes on.
+# says. Everything is kept below out/ablation/: a second run continues there.
 #
-# A file that is put back is newer than its build, so that cargo sees it.
+# A restored file is newer than its build, so that cargo notices it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,7 +19,7 @@ source=$out/source
 
 die() { printf 'ablation: %s\n' "$*" >&2; exit 1; }
 
-# Name, file, the one place that is replaced, and by what; a tab between them.
+# Name, file, the text that is replaced, and its replacement, with tabs between them.
 parts() {
 	cat <<-'EOF'
 	table	control/batching_returns.c	return luc_max(in->expected_events, 0);	return 0;
@@ -37,7 +37,7 @@ parts() {
 	EOF
 }
 
-# take_out FILE OLD NEW: exactly one place, or the sources have moved on.
+# take_out FILE OLD NEW: fails unless OLD is in exactly one place, as the sources have changed then.
 take_out() {
 	local text old=$2
 	text=$(<"$source/$1")
@@ -53,7 +53,7 @@ copy_sources() {
 	git ls-files -z | xargs -0 cp -P --parents -t "$source"
 }
 
-# The arena with LUC and stock alone: no other rule has these parts.
+# The arena with only LUC and stock: no other rule has these parts.
 campaign() {
 	sed -e '/^\[\[table\]\]/,$d' -e 's/^arms = .*/arms = ["stock", "luc"]/' "$source/campaigns/arena.toml"
 	cat <<-'EOF'
@@ -77,8 +77,8 @@ campaign() {
 	EOF
 }
 
-# fight PART: both halves of the arena, and its long runs; what LUC reaches in each. Only C differs
-# between builds, so an incremental one takes seconds. What only the part called has no caller then.
+# fight PART: both halves of the arena and its long runs, with LUC's figures in each. Only C differs
+# between builds, so an incremental one takes seconds. Functions called only by the part are unused.
 fight() {
 	local half
 	(cd "$source" && CARGO_INCREMENTAL=1 CARGO_TARGET_DIR="$out/target" CFLAGS=-Wno-unused-function \

@@ -4,14 +4,14 @@
 #
 #   scripts/confseq.sh
 #
-# CONFSEQ        a folder with confseq's Python sources, in which confseq/ lies; else pip installs
-#                the package, which needs cmake and the headers of Boost
-# CONFSEQ_VENV   the virtual environment that is made for it, outside of this tree
+# CONFSEQ        a folder with confseq's Python sources, in the subfolder confseq/; without it pip
+#                installs the package, which needs cmake and the headers of Boost
+# CONFSEQ_VENV   the virtual environment that is made for it, outside this tree
 #
-# The product of the bets must equal theirs but for rounding: never larger, and smaller by at most
+# The product of the bets must equal theirs up to rounding: never larger, and smaller by at most
 # 6 ppm a pair. The stakes differ a little: we take the deviation of a pair from the mean of the
-# pairs before it, they from the mean with it. After n pairs that makes our variance larger by a
-# share of 2 ln(n) / n, and our stakes smaller: by at most a tenth after a hundred pairs.
+# pairs before it, they from the mean that includes it. After n pairs that makes our variance larger
+# by a share of 2 ln(n) / n, and our stakes smaller, by at most a tenth after a hundred pairs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

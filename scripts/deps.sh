@@ -2,12 +2,12 @@
 # Installs what `make demo` and `make test` need on Debian or Ubuntu; with
 # --kernel also what `luc-lab debug-kernel` needs, with --fuzz only what
 # `make fuzz` needs, with --slurm only what the tests of campaigns on a cluster need, with
-# --deb only what `make deb` needs beside a compiler, with --repo only what `make repo` needs.
+# --deb only what `make deb` needs besides a compiler, with --repo only what `make repo` needs.
 #
 # Only what is missing is installed, from the machine's own package sources; out/deps.log has
-# what apt says.
-# Where they offer no QEMU that counts instructions right, the backports of the
-# same release are asked, from the same mirror, for QEMU alone.
+# the output of apt.
+# Where they offer no QEMU that counts instructions correctly, QEMU alone comes from the
+# backports of the same release, from the same mirror.
 set -euo pipefail
 
 readonly QEMU_MIN=8.2
@@ -64,7 +64,7 @@ backports_line() {
 install_qemu() {
 	local offered
 	offered=$(candidate qemu-system-x86)
-	# The version between epoch and Debian revision.
+	# The version between the epoch and the Debian revision.
 	offered=${offered#*:}
 	offered=${offered%%[+-]*}
 	if at_least "${offered:-0}" "$QEMU_MIN"; then
@@ -77,7 +77,7 @@ install_qemu() {
 	[ -n "$line" ] || die "QEMU ${offered:-of this release} miscounts instructions; install $QEMU_MIN or newer and set LUC_QEMU to it"
 	list=$(mktemp --suffix=.list)
 	printf '%s\n' "$line" >"$list"
-	# A list of its own for one command: the machine's sources stay as they are.
+	# A separate list for one command: the machine's own sources stay as they are.
 	as_root install -m 0644 "$list" /etc/apt/sources.list.d/luc-backports.list
 	rm -f "$list"
 	updated=no
@@ -87,7 +87,7 @@ install_qemu() {
 	apt_get update
 }
 
-# Debian keeps a current compiler beside its release's own for web browsers.
+# Debian keeps a current compiler for web browsers beside its release's own.
 install_rust() {
 	local package
 	for package in cargo cargo-web; do
@@ -102,16 +102,16 @@ install_rust() {
 	die "no Rust $RUST_MIN or newer in the package sources; install it and put cargo on PATH"
 }
 
-# A clang with its fuzzer and sanitizers, and the readers of its coverage.
+# A clang with its fuzzer and sanitizers, and the tools that read its coverage.
 if [ "${1:-}" = --fuzz ]; then
 	if ! "$(dirname "$0")/fuzz.sh" --probe 2>/dev/null; then apt_install clang libclang-rt-dev llvm; fi
 	exit
 fi
 
-# The Slurm that the tests start by themselves. Its packages bring services: they are
-# neither started nor enabled here.
+# The Slurm that the tests start by themselves. The services of its packages are neither
+# started nor enabled here.
 if [ "${1:-}" = --slurm ]; then
-	# Daemons lie where users do not look for commands.
+	# Daemons are in folders that a user's PATH lacks.
 	PATH=$PATH:/usr/sbin:/sbin
 	if have munged && have slurmctld && have slurmd && have sbatch; then exit; fi
 	policy=/usr/sbin/policy-rc.d

@@ -1,26 +1,26 @@
 #!/usr/bin/env bash
 # Fuzzes the freestanding C of control/ and lab/disk/ with libFuzzer under
-# ASan and UBSan, and prints what that executed.
+# ASan and UBSan, and prints which code that executed.
 #
 #   scripts/fuzz.sh [TARGET...]     control, bets and disk, if none is named
 #   scripts/fuzz.sh --probe         is everything here that this needs?
 #
 # FUZZ_SECONDS   time per target, 60
-# CLANG          the compiler; else the first clang found that has libFuzzer
+# CLANG          the compiler; by default the first clang found that has libFuzzer
 #
-# libFuzzer, not AFL++: it comes with the compiler that the sanitizers and the
-# coverage are from, runs in one process without touching the machine's core
-# pattern or scaling governor, and its harness is a plain function that a test
-# without any fuzzer can call too.
+# libFuzzer, not AFL++: it comes with the same compiler as the sanitizers and the
+# coverage, runs in one process without touching the machine's core pattern or
+# scaling governor, and its harness is a plain function that a test without any
+# fuzzer can call, too.
 #
-# Nothing is installed. What reached new code is kept in target/fuzz/ for the
-# next run; an input that fails is named and kept beside it.
+# Nothing is installed. Inputs that reached new code are kept in target/fuzz/ for
+# the next run; an input that fails is named and kept beside them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly seconds=${FUZZ_SECONDS:-60}
 readonly out=target/fuzz
-# As crates/luc-cc has it.
+# The same flags as in crates/luc-cc.
 readonly freestanding=(-std=gnu11 -ffreestanding -Wall -Wextra -Wno-unused-parameter -Werror)
 readonly hosted=(-std=gnu11 -Wall -Wextra -Werror)
 
@@ -38,7 +38,7 @@ sources_of() {
 }
 
 # Numbers of transactions and tasks wrap by design, in that file alone. All
-# other arithmetic saturates: what wraps elsewhere is a mistake.
+# other arithmetic saturates: a wrap elsewhere is a bug.
 wraps() { [ "$1" = control/luc_returns.c ]; }
 
 links_fuzzer() {
@@ -109,7 +109,7 @@ coverage() {
 		die "$target: the corpus fails without sanitizers, see $out/$target-cov.log"
 	"$(tool llvm-profdata)" merge -o "$profile" "$out/$target.profraw"
 	"$(tool llvm-cov)" export -format=lcov -instr-profile "$profile" "$out/$target-cov" 2>/dev/null >"$out/$target.lcov"
-	# One line a file, then the lines and branches never taken.
+	# One line per file, then the lines and branches never taken.
 	awk -F '[:,]' -v root="$PWD/" '
 		function percent(a, b) { return b ? sprintf("%5.1f%%", 100 * a / b) : "  none" }
 		/^SF:/ { file = substr($0, 4); sub(root, "", file); never = ""; lines = hit = ways = taken = 0 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# notices.sh PROGRAM TARGET LIBRARY...: prints the licence texts of all that is linked into a
-# program and was written elsewhere: crates, and static libraries by the names of their packages.
-# Most of the licences ask for that in every copy. Equal texts are printed once.
+# notices.sh PROGRAM TARGET LIBRARY...: prints the licence texts of all third-party code that is
+# linked into a program: crates, and static libraries by the names of their packages. Most of the
+# licences ask for that in every copy. Equal texts are printed once.
 set -euo pipefail
 
 readonly PROGRAM=$1 TARGET=$2
@@ -10,7 +10,7 @@ shift 2
 texts=$(mktemp -d)
 trap 'rm -r "$texts"' EXIT
 
-# keep NAME FILE...: NAME comes under these texts.
+# keep NAME FILE...: records that NAME is licensed under these texts.
 keep() {
 	local name=$1 file sum
 	shift

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # repo.sh FOLDER DEB...: writes a signed apt repository into FOLDER, which any web server can serve.
 #
-# LUC_REPO_KEY names the key of gpg to sign with. Without it a key is made, once, in out/repo-key:
-# keep that folder, as servers trust this key from then on. In the end apt itself reads the
-# repository, so one that it would refuse is a failure here.
+# LUC_REPO_KEY names the gpg key to sign with. Without it a key is made, once, in out/repo-key: keep
+# that folder, as servers trust this key from then on. At the end apt itself reads the repository,
+# so one that it would refuse is a failure here.
 set -euo pipefail
 
 die() { printf 'repo: %s\n' "$*" >&2; exit 1; }
@@ -21,7 +21,7 @@ if [ -z "${LUC_REPO_KEY:-}" ]; then
 		gpg --batch --quiet --passphrase '' --quick-generate-key "$LUC_REPO_KEY" ed25519 sign never
 fi
 
-# Beside it first: whoever reads the old one meanwhile sees no half of the new one.
+# Written beside the old one first, so that a server that reads it meanwhile sees no half-made one.
 new=$folder.new
 rm -rf "$new"
 mkdir -p "$new"
@@ -45,10 +45,10 @@ cp -- "$@" "$new"
 	END
 )
 
-# apt with folders of its own reads it, as a server would.
+# apt reads it with folders of its own, as it would on a server.
 apt=$(mktemp -d)
 trap 'rm -rf "$apt"' EXIT
-# apt drops root's rights for a user who must be able to read.
+# apt drops root's rights; the user that it runs as must be able to read this.
 chmod 0755 "$apt"
 mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
 cp -r "$new" "$apt/repo"
