@@ -72,7 +72,7 @@ pub struct Course {
     /// The mode that was last set, or found at the start.
     mine: Side,
     settings: String,
-    /// Time outside the rest mode, without the current stretch, and the start of that.
+    /// Time outside the rest mode before the current stretch, and the start of that stretch.
     away: Duration,
     away_since: Option<Duration>,
 }
@@ -106,7 +106,7 @@ impl Course {
         }
     }
 
-    /// Switches to this mode to rest in; fails if somebody else set a knob.
+    /// Switches to this rest mode; fails if somebody else set a knob.
     pub fn rest(&mut self, subject: &mut dyn Subject, to: Side, now: Duration) -> Result<(), Why> {
         self.look(subject)?;
         self.switch(subject, to, now)

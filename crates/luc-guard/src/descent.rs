@@ -3,8 +3,8 @@
 //! Each clock is compared with the highest one by pairs of windows, as LUC is with stock: of a
 //! [`Pair`], `on` is the window at the lower clock. Two bets ([`crate::evidence`]) must both say
 //! that the lower clock keeps within the tolerance, one on the rate of syncs, one on their 99th
-//! percentile. Either alone can prove it slower, and then no lower clock is tried. A clock about
-//! which its share of the time proves nothing is undecided, and the next one is tried.
+//! percentile. Either alone can prove it slower, and then no lower clock is tried. If a clock's
+//! share of the time proves neither, it is undecided, and the next one is tried.
 //!
 //! A bet is wrong with a chance of at most [`ALPHA`]. So with n clocks tried, the chance that the
 //! lowest one found is slower than the tolerance allows is at most n times that.
@@ -53,7 +53,7 @@ pub enum Undecided {
     NoLoad,
     /// The windows had too few syncs for a 99th percentile.
     FewSyncs,
-    /// Its time was over.
+    /// Its time ran out.
     Time,
 }
 
@@ -93,7 +93,7 @@ impl ClockTrial {
             self.verdict = Some(ClockVerdict::Undecided(Undecided::NoLoad));
             return;
         }
-        // The bets are on `LIMIT`: moved to it, they are on the tolerance.
+        // The bets test for `LIMIT`: this shift makes them test for the tolerance.
         let shift = LIMIT.ln() - (1.0 - tolerance).ln();
         let Some(x) = pair.log_ratio(Measure::Rate) else {
             self.short_of_syncs = true;
@@ -334,8 +334,8 @@ mod tests {
         }
     }
 
-    /// At most one load in a hundred that is slower by exactly the tolerance is found within, and
-    /// at most two that are not slower are found slower.
+    /// At most one load in a hundred that is slower by exactly the tolerance is found within it,
+    /// and at most two that are not slower are found slower.
     #[test]
     fn verdicts_are_as_rarely_wrong_as_promised() {
         let runs = 2000;

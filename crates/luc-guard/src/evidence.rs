@@ -10,7 +10,7 @@ pub const LIMIT: f64 = 0.99;
 /// The highest chance that a verdict is false.
 pub const ALPHA: f64 = 0.01;
 
-/// Bound of one pair in the reported ratio, ln 100: a side without a call would be infinite.
+/// Bound of one pair in the reported ratio, ln 100: a side without a call would make it infinite.
 const PLAIN_MAX_PPM: i64 = 4_605_170;
 const PPM: f64 = 1e6;
 

@@ -11,10 +11,10 @@
 //!
 //! # Aside
 //!
-//! LUC is refuted and observes. It is tried again after ten minutes, then after twenty, each time
-//! after twice as long, a day at most. In a retrial it still observes between pairs, and steers for
-//! a tenth of the time. Once certified, it steers again, and its next time aside is ten minutes. If
-//! 500 pairs decide nothing, it stands aside again.
+//! LUC is refuted and observes. It is tried again after ten minutes, then after twenty, doubling
+//! each time up to a day. In a retrial it still observes between pairs, and steers for a tenth of
+//! the time. Once certified, it steers again, and its next time aside is ten minutes. If 500 pairs
+//! decide nothing, it stands aside again.
 //!
 //! # What that costs
 //!

@@ -2,7 +2,7 @@
 //!
 //! A verdict is about a load. Once the stock rate of the last pairs is over twice or below half of
 //! what it was when the load was first seen, the load counts as another one, and the bets start
-//! afresh. Stock windows alone decide that, so that LUC's own effect is never taken for another
+//! afresh. Stock windows alone decide that, so that LUC's own effect is never taken for a change of
 //! load. Each load has its own 1 %.
 //!
 //! Throughput judges a load that waits for its syncs. A load that runs by the clock has the same
@@ -26,8 +26,8 @@ use crate::evidence::{Evidence, TrialVerdict};
 use crate::pair::{Measure, Pair};
 use crate::slow::Slow;
 
-/// Pairs whose stock rates tell which load it is. Chosen: odd, and enough that their median does
-/// not move if one window in twenty stalls.
+/// Pairs whose stock rates identify the load. Chosen: odd, and enough that their median does not
+/// move if one window in twenty stalls.
 const RECENT: usize = 9;
 /// Rates that differ by more than this factor belong to different loads. Chosen.
 const OTHER_LOAD: f64 = 2.0;

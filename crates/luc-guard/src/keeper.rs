@@ -19,7 +19,7 @@ const LOOK_MAX: Duration = Duration::from_secs(5);
 /// Pause after a pair that failed or could not be saved. Chosen.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// An event worth a line.
+/// An event worth logging.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     Changed(Change),

@@ -17,7 +17,7 @@ use crate::times::Times;
 /// Lengths of the parts of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lengths {
-    /// A burn-in's least length, least commits, and greatest length, which ends it in any case.
+    /// A burn-in's minimum length, minimum commits, and maximum length, which ends it in any case.
     pub burn: Duration,
     pub burn_commits: u64,
     pub burn_max: Duration,
@@ -29,7 +29,7 @@ pub struct Lengths {
 
 impl Default for Lengths {
     /// Fifty commits cover a pair of the controller's own trial (36, `control/luc_trial.c`). Two
-    /// hundred commits in a window, and the greatest lengths, are chosen: a pair takes 24 s on a
+    /// hundred commits in a window, and the maximum lengths, are chosen: a pair takes 24 s on a
     /// load that commits 20 times a second.
     fn default() -> Self {
         Self {
@@ -209,7 +209,7 @@ fn left(so_far: &Window, least: Duration, commits: u64, most: Duration) -> Optio
     if time >= most || (time >= least && so_far.commits >= commits) {
         return None;
     }
-    // Nothing can end it before its least time; after that, commits may at any moment.
+    // Nothing can end it before its minimum time; after that, commits may at any moment.
     let wait = if time < least {
         least.saturating_sub(time)
     } else {

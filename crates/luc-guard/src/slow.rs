@@ -6,7 +6,7 @@
 //!
 //! > y = (1 % - s) + (share of stock's syncs above q) - (share of LUC's above 1.2 q),
 //!
-//! where s, at most 1 %, is the share above q in the windows that q is of. The bets of
+//! where s, at most 1 %, is the share above q in the windows that q is from. The bets of
 //! [`crate::evidence`] are on the mean of y. While stock stays as it is, that is 1 % less the share
 //! of LUC's syncs that take over 1.2 times stock's 99th percentile. Below 0, more than 1 % take so
 //! long: LUC is refuted. Above 0, fewer do: LUC is certified. If all syncs of a time are slow,
@@ -30,7 +30,7 @@ pub const CERTIFIED: f64 = 1.33;
 
 /// The share of syncs above a 99th percentile.
 const SHARE: f64 = 0.01;
-/// y is scaled to the bounds of the bets, which cut it at 0.5 to 5 % of the syncs. Chosen: by two
+/// y is scaled to the bounds of the bets, which cut it at 0.5 to 5 % of the syncs. Chosen: with two
 /// hundred commits a window, the share of slow syncs spreads by about 1 %.
 const SCALE: f64 = 4.0;
 /// At this number of stock's windows, half of what they counted is forgotten. Chosen: more than a
