@@ -21,7 +21,7 @@ pub const WINDOW: Duration = Duration::from_secs(10);
 /// A sync ends shortly after the commit that served it. Commits younger than this wait for their
 /// syncs, or they would seem to be nobody's.
 const SETTLING_NS: u64 = 100_000_000;
-/// Most spans in the window, 18 MB of them: a sample of more would take too long.
+/// Most spans in the window, 18 MB of them: a larger sample would take too long.
 const SPANS_MAX: usize = 200_000;
 
 /// The blame over the last seconds.
@@ -114,7 +114,7 @@ impl BlameWatch {
 struct Window {
     begin_ns: u64,
     spans: VecDeque<Span>,
-    /// The names of threads, which are told once.
+    /// The names of threads, which are reported once.
     names: BTreeMap<u32, Span>,
     /// Records of a kind that this build does not know.
     unknown: u64,

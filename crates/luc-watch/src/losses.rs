@@ -1,4 +1,4 @@
-//! Why events were lost, as far as it can be told, and what to do about it.
+//! Why events were lost, as far as that can be known, and what to do about it.
 //!
 //! The tracer has one counter for spans that find no room in its ring and for function returns that
 //! kretprobes miss; only events that the kernel skips are counted apart. The causes can be told

@@ -37,7 +37,7 @@ const PREFERENCES: [&str; 4] = [
     "balance_power",
     "power",
 ];
-/// Steps over the range of a driver that lists no clocks.
+/// Number of steps over the range of a driver that lists no clocks.
 const STEPS: u64 = 8;
 
 /// A text for the file of each policy.

@@ -1,4 +1,4 @@
-//! The limit on the clock, and how the old one returns, whatever ends the program.
+//! The limit on the clock, and how the old one is restored, whatever ends the program.
 //!
 //! [`Limit`] puts it back when dropped. If a signal ends the process, [`put_back_at_once`] does;
 //! after `kill -9`, the next [`restore`]. A limit that somebody else set meanwhile stays.

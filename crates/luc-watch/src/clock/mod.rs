@@ -2,7 +2,7 @@
 //!
 //! `luc_guard::descent` decides what pairs of windows show and which clock is next. This module has
 //! what it acts on: [`Clocks`], those of this machine; [`ClockSubject`], the load at two of them;
-//! [`limit`], the limits before, and their return; [`search`], which runs the pairs;
+//! [`limit`], which restores the earlier limits; [`search`], which runs the pairs;
 //! [`ClockFindings`], what they showed.
 
 mod clocks;
@@ -31,7 +31,7 @@ const LENGTHS: Lengths = Lengths {
     window_commits: luc_guard::TAIL_CALLS_MIN / 2,
     window_max: Duration::from_secs(10),
 };
-/// Two readings of the clocks that tell how long the machine slept differ by less.
+/// Without a sleep of the machine, two readings of the clocks that count it differ by less.
 const ASLEEP: Duration = Duration::from_millis(100);
 
 /// A search so far.

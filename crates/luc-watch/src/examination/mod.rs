@@ -291,7 +291,7 @@ pub fn facts(journals: &[Journal], system: &dyn System) -> Vec<(Dev, Facts)> {
     let luc_obstacle = preconditions::obstacle(system);
     let facts = |journal: &Journal| {
         let point = journal.mount_points.first();
-        // Not mounted here, it is known by its device.
+        // If it is not mounted here, it is known by its device.
         let place = point.map_or_else(
             || journal.name.replace('!', "/"),
             |point| point.display().to_string(),

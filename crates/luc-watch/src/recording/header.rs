@@ -60,7 +60,7 @@ fn means(attached: &Attached) -> String {
     names.join(",")
 }
 
-/// Counts the online processors: each has a line of its own, after that of all together.
+/// Counts the online processors: each has a line of its own, after the line for all together.
 fn cpus(stat: &str) -> usize {
     let of_one = |line: &&str| {
         let number = line.strip_prefix("cpu");

@@ -16,7 +16,7 @@ use crate::LossCauses;
 /// Largest buffer, KiB.
 pub const BUFFER_KIB_MAX: u32 = 1 << 20;
 
-/// Most blocks of metadata whose content a recording tells.
+/// Most blocks of metadata whose content is recorded.
 const BLOCKS_MAX: usize = 1 << 16;
 
 /// A recording and what it holds so far.
@@ -89,7 +89,7 @@ impl RecordingWriter {
         self.writer.spans_lost(spans)
     }
 
-    /// Records what ftrace lost, by processor, beyond the losses that its lines told of.
+    /// Records what ftrace lost, by processor, beyond the losses that its lines reported.
     pub fn lines_lost(&mut self, losses: &[(u32, u64)]) -> io::Result<()> {
         let all: u64 = losses.iter().map(|(_, lost)| lost).sum();
         let told = self.recorded.lines_lost;

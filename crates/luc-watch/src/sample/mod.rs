@@ -43,7 +43,7 @@ struct Tracing {
 }
 
 pub struct Sampler {
-    /// The means to watch functions by; any if `None`.
+    /// The means by which to watch functions; any if `None`.
     means: Option<Means>,
     /// Whether processes are read, too.
     processes: bool,

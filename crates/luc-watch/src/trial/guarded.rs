@@ -163,7 +163,7 @@ impl<'a> GuardedFileSystem<'a> {
         let name = attached.name.replace('!', "/");
         sysfs::may_switch(system, &attached, &format!("guard {name}"))?;
         let claim = Claim::take(system, &attached, verb, Purpose::Guard)?;
-        // During a trial the mode would tell nothing.
+        // During a trial the mode would mean nothing.
         let turn = Claim::take(system, &attached, verb, Purpose::Switch)?;
         put_back_killed(system, &attached, &turn)?;
         let saved = trial_files::guarded(system, &attached).map(|(saved, _)| saved);

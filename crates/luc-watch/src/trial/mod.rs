@@ -3,7 +3,7 @@
 //! `luc_guard` decides when to switch and what pairs show. This module has what it acts on:
 //! [`HostSubject`], the module's files of a file system, with the counts there; [`trial_files`],
 //! files below `/run/luc` from which the next command can restore LUC after a crash; [`recovery`],
-//! LUC's state before `luc try`, and its return; [`GuardedFileSystems`], those that a process
+//! which restores LUC's state after `luc try`; [`GuardedFileSystems`], those that a process
 //! guards; [`GuardFindings`], a guard's notes as other commands show them.
 
 mod guard_findings;
