@@ -1,7 +1,7 @@
 //! Knobs whose value is a control group: people name a group by its path, the module by its id.
 //!
 //! Such an id is the inode number of the group's directory in a `cgroup2` file system. The kernel
-//! gives no id twice between two boots: a group that is made anew is another group.
+//! reuses no id until the next boot: a group that is removed and created again is another group.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;

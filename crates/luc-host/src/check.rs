@@ -10,7 +10,7 @@ pub enum Need {
     Privilege,
     /// x86-64: the hooks are written for its calling convention.
     Architecture,
-    /// Kernel options that hooks and modules rest on.
+    /// Kernel options that hooks and modules depend on.
     KernelOptions,
     /// Function tracing is not switched off.
     Ftrace,

@@ -58,7 +58,7 @@ pub enum HostError {
     /// The kernel lacks functions that LUC hooks, or has a layout that LUC does not know.
     #[error("{what}: {why}; see `luc probe`")]
     KernelUnsupported { what: String, why: String },
-    /// ftrace has shut down after a fault of its own: hooks are fixed until a restart.
+    /// ftrace has shut down after an internal fault: hooks stay as they are until a restart.
     #[error(
         "{what}: {why}: the kernel's ftrace has failed; restart the machine (details are in the \
          kernel log)"

@@ -1,4 +1,4 @@
-//! Faults because of which a file system takes no writes.
+//! Faults that keep a file system from taking writes.
 
 use std::fmt;
 use std::io;

@@ -18,7 +18,7 @@ const SYNCS: [(i64, SpanKind); 3] = [
     (libc::SYS_syncfs, SpanKind::Sync),
 ];
 
-/// Calls that do so if the file is open for that.
+/// Calls that do so if the file is open for synchronous writes.
 const WRITES: [i64; 5] = [
     libc::SYS_write,
     libc::SYS_pwrite64,

@@ -1,8 +1,8 @@
 //! Whether a file system takes writes.
 //!
 //! After an error, a forced shutdown or a freeze, every write fails or waits, while the mount table
-//! may go on to show `rw`: since Linux 6.12, ext4 no longer becomes read-only after an error. The
-//! sources, best first: the kernel's own state, by BPF; the mount options, which tell it since
+//! may still show `rw`: since Linux 6.12, ext4 no longer becomes read-only after an error. The
+//! sources, best first: the kernel's own state, by BPF; the mount options, which show it since
 //! Linux 6.15; the journal's superblock on the device, which records the error of an abort.
 
 use std::path::Path;
@@ -52,11 +52,11 @@ impl Serialize for Health {
     }
 }
 
-/// Looks at the health of file systems, once or again and again.
+/// Looks at the health of file systems, once or repeatedly.
 pub struct HealthCheck(Option<JournalLister>);
 
 impl HealthCheck {
-    /// Loads what asks the kernel. If that is refused, the other sources remain.
+    /// Loads the program that asks the kernel. If that is refused, the other sources remain.
     pub fn new(system: &dyn System) -> Self {
         // With --sysroot, the running kernel is not the one that was asked about.
         let real = system.path("/sys") == Path::new("/sys");
@@ -97,7 +97,7 @@ fn fault_of(state: &JournalState) -> Option<Fault> {
     }
 }
 
-/// A fault that shows without BPF.
+/// A fault that can be seen without BPF.
 fn shown(system: &dyn System, journal: &Journal) -> Option<Fault> {
     let name = &journal.name;
     // The driver's list is current; the mount table was read earlier.

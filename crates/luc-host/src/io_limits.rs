@@ -10,10 +10,10 @@ use luc_trace::printable;
 use crate::process;
 use crate::system::System;
 
-/// Most layers of devices that are followed.
+/// Most layers of devices to follow.
 const DEPTH_MAX: u32 = 8;
 
-/// Keys of `io.max`, each with that of `io.stat` which counts what it limits.
+/// Keys of `io.max`, each with the key of `io.stat` that counts what it limits.
 const KEYS: [(&str, &str); 4] = [
     ("rbps", "rbytes"),
     ("wbps", "wbytes"),
@@ -115,7 +115,7 @@ impl Group {
     }
 }
 
-/// The control groups of this machine. There may be many thousands: to be listed once.
+/// The control groups of this machine. There may be many thousands: list them only once.
 pub fn groups(system: &dyn System) -> Vec<Group> {
     let Some(root) = process::cgroup_root(system) else {
         return Vec::new();
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(found[1].share(7, Duration::ZERO), None);
     }
 
-    /// Any user whom a part of the tree is delegated to chooses names.
+    /// Any user to whom a part of the tree is delegated can choose names.
     #[test]
     fn ten_thousand_groups_with_names_of_any_kind() {
         let (tree, machine) = tree(&[

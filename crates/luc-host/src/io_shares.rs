@@ -1,7 +1,7 @@
 //! Control groups that the kernel delays in favour of others on the same disk: by the `io.latency`
-//! of another group, or by `io.weight` where io.cost is enabled. Both compare groups of one parent.
+//! of another group, or by `io.weight` where io.cost is enabled. Both compare sibling groups.
 //!
-//! The kernel counts these delays only if a parameter for debugging is set. So a group counts as
+//! The kernel counts these delays only if a debugging parameter is set. So a group counts as
 //! delayed for the time of its stalls (`io.pressure`) while others get most of the disk.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::system::System;
 
 /// The weight of a group that has none.
 const WEIGHT_DEFAULT: u64 = 100;
-/// A group that gets more of the disk than this is not delayed for others.
+/// A group that gets more of the disk than this is not delayed in favour of others.
 const OWN_SHARE_MAX: f64 = 0.5;
 
 /// The setting that delays a group.

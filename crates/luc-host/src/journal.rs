@@ -161,7 +161,7 @@ pub fn live(system: &dyn System) -> Vec<String> {
 }
 
 /// The file systems that are not mounted here, but in another namespace, or that an open file holds
-/// after a lazy unmount: as a mount without a place.
+/// after a lazy unmount, each as a mount without a mount point.
 fn mounted_elsewhere(system: &dyn System, table: &[Mount]) -> Vec<Mount> {
     let mount = |name: String| {
         let device = system.read(&format!("/sys/class/block/{name}/dev")).ok()?;
@@ -204,7 +204,7 @@ pub fn journals(system: &dyn System) -> std::io::Result<Vec<Journal>> {
     Ok(found)
 }
 
-/// The kernel's name of a mount's block device, or else the one that the mount tells.
+/// The kernel's name of a mount's block device, or else the name that the mount gives.
 fn device_name(system: &dyn System, mount: &Mount) -> String {
     kernel_name(system, mount.device).unwrap_or_else(|| {
         let source = mount.source.strip_prefix("/dev/").unwrap_or(&mount.source);

@@ -1,5 +1,5 @@
-//! The content of the blocks of an ext4 file system: told by its superblock and group descriptors,
-//! and for blocks that lie anywhere, by the block itself.
+//! The content of the blocks of an ext4 file system, as its superblock and group descriptors tell
+//! it and, for blocks that can lie anywhere, the block itself.
 //!
 //! The kernel keeps metadata in the block device's cache, so that a read of the device shows it as
 //! the mounted file system has it.
@@ -26,7 +26,7 @@ struct Region {
     first_inode: u64,
 }
 
-/// Where the metadata lies that every file system has.
+/// The location of the metadata that every file system has.
 #[derive(Debug)]
 struct Layout {
     node: String,
@@ -36,7 +36,7 @@ struct Layout {
     regions: Vec<Region>,
 }
 
-/// The layouts of file systems, as they are first asked for.
+/// The layouts of file systems, each read when it is first asked for.
 #[derive(Debug, Default)]
 pub struct Layouts(BTreeMap<Dev, Option<Layout>>);
 
@@ -262,7 +262,7 @@ mod tests {
     use crate::system::Machine;
 
     fn run(program: &str, arguments: &[&str]) -> String {
-        // They lie where root finds them.
+        // They are in folders on root's PATH.
         let path = format!("{}:/sbin:/usr/sbin", std::env::var("PATH").unwrap());
         let out = Command::new(program)
             .args(arguments)

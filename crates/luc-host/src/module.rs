@@ -127,7 +127,7 @@ fn load_failure(system: &dyn System, error: &io::Error, file: &Path, release: &s
             format!("{shown} needs a symbol that this kernel does not have"),
             "load jbd2 first (`modprobe jbd2`), or rebuild luc.ko for this kernel",
         ),
-        // Modversions also report differing checksums of types by this error.
+        // Modversions also report differing checksums of types with this error.
         Some(Errno::INVAL) => unavailable(
             format!("{shown} does not fit kernel {release}"),
             "rebuild it against this kernel's headers; the kernel's log has the reason",

@@ -81,7 +81,7 @@ pub fn hooks(system: &dyn System) -> Vec<Hook> {
 
 /// Why a function cannot be hooked.
 pub(crate) const OWNED: &str = "owned by a BPF program";
-/// A livepatch shares a function's entry, but redirects it to a new one, which LUC does not know.
+/// A livepatch shares a function's entry, but redirects it to a function that LUC does not know.
 pub(crate) const PATCHED: &str = "livepatched: LUC does without it until the livepatch is removed";
 const LIVEPATCHES: &str = "/sys/kernel/livepatch";
 const NOT_HERE: &str = "not a function of this kernel";

@@ -281,7 +281,7 @@ pub fn plain(error: &io::Error) -> String {
     }
 }
 
-/// An administrator's program, whose shell often lacks the sbin directories.
+/// Finds a program for administrators, whose shells often lack the sbin directories.
 fn tool(name: &str) -> Option<PathBuf> {
     let folders = ["/usr/sbin", "/sbin", "/usr/bin"].into_iter();
     let mut tools = folders.map(|folder| Path::new(folder).join(name));

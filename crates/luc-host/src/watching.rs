@@ -52,7 +52,7 @@ impl Watching {
     }
 }
 
-/// Whether this process has the rights that tracing takes.
+/// Whether this process has the rights that tracing needs.
 pub fn may_trace(system: &dyn System) -> bool {
     let has = |capability| kernel::capable(system, capability);
     has(Capability::SysAdmin) || (has(Capability::Bpf) && has(Capability::Perfmon))
