@@ -3,8 +3,8 @@
 //!
 //! The simulator runs the threads of a trace again at each clock ([`luc_sim::replayed`]), and each
 //! run is compared with the same run at the recorded clock. A trace does not tell whether a thread
-//! computes in the gaps between its operations. So all is run twice, for both ends of the range:
-//! see [`Gaps`].
+//! computes in the gaps between its operations. So everything is run twice, once for each end of
+//! the range: see [`Gaps`].
 
 use std::collections::BTreeSet;
 

@@ -32,8 +32,8 @@
 //! - *A sync belongs to the transaction that took in its change*, not to the one that is open when
 //!   it asks. A sync with data joins when its blocks are allocated, and asks once they are written.
 //! - *A commit begins before its transaction is locked.* Until then a sync can still join.
-//! - *Another grouping means other starts of fsync*, because a released thread asks again after a
-//!   while of its own. Algorithm 4.1 explains a trace; only the replay can predict another rule.
+//! - *Another grouping means other starts of fsync*, because each released thread takes its own
+//!   time to ask again. Algorithm 4.1 explains a trace; only the replay can predict another rule.
 //! - *Equations 11 and 12 are identities* once they use the measured end of the write.
 //! - *Algorithm 4.2 assumes that a commit blocks every writer from its start to its end.* In fact a
 //!   block is held only while it is written, and writers of other blocks pass.

@@ -3,7 +3,7 @@
 //!
 //! Blocks hold more than one thing: a block of an inode table holds 16 inodes of 256 bytes. A task
 //! may wait for a block in which the commit has changed only the inodes of other files. The
-//! dissertation calls this metadata false sharing and leaves it to future work. It can be told
+//! dissertation calls this metadata false sharing and leaves it to future work. It can be detected
 //! where the trace has the calls that changed the inodes.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +34,7 @@ pub struct SharedBlocks {
 pub struct Sharing {
     /// By kind, those with the most time first.
     pub kinds: Vec<SharedBlocks>,
-    /// Waits for blocks of inode tables of which the trace tells whose inodes the commit held.
+    /// Waits for blocks of inode tables for which the trace tells whose inodes the commit held.
     pub told: u64,
     /// Those of them in which the commit held only inodes of other files.
     pub only_others: u64,
@@ -104,7 +104,7 @@ impl Sharing {
     }
 
     /// The share of waits for inode tables in which the commit held only inodes of other files;
-    /// `None` if that cannot be told of any.
+    /// `None` if that is not known for any.
     pub fn only_others_share(&self) -> Option<f64> {
         (self.told > 0).then(|| share(self.only_others as f64, self.told as f64))
     }
@@ -194,7 +194,7 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Calls lie within each other at most so deep: the sync of a write, the write.
+/// The deepest nesting of calls: the write, and its sync.
 const CALLS_MAX: usize = 4;
 /// Changes of calls that take longer are not looked for.
 const CALL_NS_MAX: u64 = 10_000_000_000;
@@ -273,7 +273,7 @@ mod tests {
         let own = write(1, 130, 0, 0);
         let found = sharing([others, own].into_iter().chain(waiting).chain(commits));
         assert_eq!((found.told, found.only_others), (1, 1));
-        // Nobody is known to have changed the block: not told.
+        // Nobody is known to have changed the block: there is no answer.
         let far = write(2, 200, 5, 6);
         let found = sharing([far].into_iter().chain(waiting).chain(commits));
         assert_eq!((found.told, found.only_others), (0, 0));

@@ -1,6 +1,6 @@
-//! Operations that wait for a commit and are no sync of a file: changes of files and directories
-//! that are marked synchronous, and inodes that NFS writes. Their number is known; their time is
-//! not.
+//! Operations other than the sync of a file that wait for a commit: changes of files and
+//! directories that are marked synchronous, and inodes that NFS writes. Their number is known, but
+//! not their time.
 
 use std::collections::BTreeMap;
 

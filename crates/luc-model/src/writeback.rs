@@ -1,9 +1,9 @@
-//! Kernel threads that write data back. They work for the processes that wrote the data, and no
-//! wait of theirs is their own.
+//! Kernel threads that write data back. They work for the processes that wrote the data, so their
+//! waits are those processes' waits.
 //!
-//! A wait does not tell of which file it is. So a thread is led back to the process that wrote most
-//! of the file system's data, if there is one. A thread that writes or syncs by itself works for a
-//! loop device, if one lies on the file system.
+//! A wait does not show which file it is for. So a thread is attributed to the process that wrote
+//! most of the file system's data, if there is one. A thread that writes or syncs by itself works
+//! for a loop device, if one lies on the file system.
 
 use std::collections::{BTreeMap, BTreeSet};
 

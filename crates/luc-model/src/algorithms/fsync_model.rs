@@ -8,8 +8,8 @@
 //!
 //! - A sync that flushes data asks for its transaction when the flush is done. By then the commit
 //!   may be over; the sync has then waited for the flush alone.
-//! - Threads that share a commit are released together. In the order in which they asked, as many
-//!   run at once as there are processors, each until it waits again. This applies only if the
+//! - Threads that share a commit are released together. They run in the order in which they asked,
+//!   as many at once as there are processors, each until it waits again. This applies only if the
 //!   recording tells the number of processors.
 
 use super::grouping::{CommitTimes, Served, group};
@@ -78,7 +78,7 @@ pub struct Accuracy {
 /// The result of [`fsync_model`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FsyncModel {
-    /// Syncs that waited for a commit and that Algorithm 4.1 gives one, sorted by start.
+    /// Syncs that waited for a commit and to which Algorithm 4.1 assigns one, sorted by start.
     pub syncs: Vec<SyncPrediction>,
     /// Syncs that waited but have no prediction, because no commit begins after they asked.
     pub unpredicted: u64,

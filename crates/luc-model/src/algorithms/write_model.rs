@@ -1,7 +1,7 @@
 //! Algorithm 4.2: which writers a commit blocks, and at what cost.
 //!
 //! A writer is a thread from the start of its writes to a file to the fsync that follows them.
-//! Against a commit L it is in one of three sets:
+//! With respect to a commit L it is in one of three sets:
 //!
 //! | set | condition | `T_write` |
 //! |---|---|---|
@@ -61,9 +61,9 @@ pub enum Set {
     Z,
 }
 
-/// Returns a writer's set against a commit: lines 5 to 15. The thread that triggers the commit is
-/// in X, because its fsync begins first. The text leaves equality open; an fsync or a write that
-/// begins together with the commit counts as after it, as in Algorithm 4.1.
+/// Returns a writer's set with respect to a commit: lines 5 to 15. The thread that triggers the
+/// commit is in X, because its fsync begins first. The text leaves equality open; an fsync or a
+/// write that begins together with the commit counts as after it, as in Algorithm 4.1.
 pub fn classify(writer: &Writer, commit: &CommitTimes) -> Set {
     if writer.fsync_begin_ns < commit.begin_ns {
         Set::X

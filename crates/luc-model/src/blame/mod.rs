@@ -3,12 +3,12 @@
 //!
 //! A commit belongs to the process whose sync, or other operation that waits for a commit, asked
 //! for it first; one for which nobody asked, such as the timer's, belongs to nobody. If a sync that
-//! was seen in part may have asked for it, it is unknown to whom it belongs. A sync waits behind
-//! the commits that run before its own. Its own commit writes the data of files first
-//! (data=ordered): that time is divided among the processes that wrote to the file system since the
-//! commit before, by their bytes. The kernel writes some of these bytes earlier, and overwritten
-//! ones never in a commit, so this part is an estimate. A write that sleeps on a buffer waits for
-//! the commit that runs then.
+//! was seen in part may have asked for it, its owner is unknown. A sync waits behind the commits
+//! that run before its own. Its own commit writes the data of files first (data=ordered): that time
+//! is divided among the processes that wrote to the file system since the commit before, in
+//! proportion to their bytes. The kernel writes some of these bytes earlier, and overwritten ones
+//! never in a commit, so this part is an estimate. A write that sleeps on a buffer waits for the
+//! commit that runs then.
 
 #[cfg(test)]
 mod tests;
@@ -99,11 +99,11 @@ impl WaitedFor {
 const TOLD_SHARE_MIN: f64 = 0.05;
 /// Shorter delays of writes are not, either: 1 ms in all.
 const TOLD_DELAY_NS_MIN: f64 = 1e6;
-/// Most others that are told of for one party.
+/// Most others that are listed for one party.
 const TOLD_MAX: usize = 3;
 /// Most parties that are listed as askers.
 const ASKERS_MAX: usize = 5;
-/// Stands for the name of a control group that was removed, or was too many.
+/// Stands for the name of a control group that was removed, or was one too many to look up.
 const UNKNOWN_GROUP: &str = "an unknown control group";
 
 impl Waiter {
@@ -174,7 +174,7 @@ pub struct Commits {
     pub all: u64,
     /// Those for which no sync asked.
     pub unasked: u64,
-    /// Those of which it is unknown who asked.
+    /// Those whose asker is unknown.
     pub unknown: u64,
 }
 

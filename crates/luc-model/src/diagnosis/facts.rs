@@ -83,7 +83,7 @@ pub struct Facts {
     pub unseen_why: Vec<String>,
     /// The reason why LUC cannot run on that machine, if known.
     pub luc_obstacle: Option<String>,
-    /// `sound`, or the word of the fault because of which it takes no writes, if known.
+    /// `sound`, or the word for the fault that keeps it from taking writes, if known.
     pub health: Option<&'static str>,
 }
 

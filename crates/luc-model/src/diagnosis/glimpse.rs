@@ -22,7 +22,7 @@ const COMMITS_MIN: u64 = 20;
 /// the same threshold as for traced operations.
 const BUSY_SHARE_MIN: f64 = 0.05;
 
-/// Facts that the module never tells.
+/// Facts that the module never reports.
 const UNKNOWN: [&str; 3] = [
     "how long syncs write their data before they wait for a commit",
     "waits for space in the journal, or for a locked transaction",

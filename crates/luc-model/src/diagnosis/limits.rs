@@ -18,7 +18,7 @@ const SYNC_TIME_SHARE_MIN: f64 = 0.10;
 /// Commits that write data for this share of their time wait for whoever wrote the data.
 const DATA_SHARE_MIN: f64 = 0.30;
 
-/// Returns the limit that takes most, if syncs wait for one.
+/// Returns the limit with the largest share, if syncs wait for one.
 pub(super) fn reached(
     trace: &Trace,
     observed: &Observed,
@@ -77,7 +77,7 @@ fn delays(observed: &Observed, facts: &Facts) -> Vec<IoLimit> {
 }
 
 impl Limiter {
-    /// Returns the share from which on the limit matters.
+    /// Returns the share from which the limit matters.
     fn share_min(&self) -> f64 {
         match self {
             Self::Max => USED_SHARE_MIN,

@@ -24,7 +24,7 @@ pub struct Syncer {
     pub name: String,
     /// `None` if unknown.
     pub cgroup: Option<String>,
-    /// Syncs, those included that needed no commit.
+    /// Syncs, including those that needed no commit.
     pub syncs: u64,
     /// Their share of all syncs.
     pub syncs_share: f64,
@@ -90,7 +90,7 @@ pub struct Processes {
     pub causes: Vec<Syncer>,
     /// `None` if some of the time lost cannot be seen.
     pub sufferers: Option<Vec<Sufferer>>,
-    /// `None` if nobody writes so, or it cannot be seen.
+    /// `None` if there is no such writer, or it cannot be seen.
     pub bulk: Option<Bulk>,
 }
 
@@ -228,7 +228,7 @@ fn bulk(tallies: &BTreeMap<&Process, Tally>, trace: &Trace) -> Option<Bulk> {
     })
 }
 
-/// A number in a time as one per second.
+/// Converts a number in a time to a number per second.
 fn per_s(number: u64, ns: u64) -> u64 {
     let per_s = u128::from(number) * 1_000_000_000 / u128::from(ns.max(1));
     u64::try_from(per_s).unwrap_or(u64::MAX)

@@ -9,7 +9,7 @@ use luc_trace::{Sight, Unseen};
 
 /// Columns of text; commands and paths are never broken.
 const COLUMNS: usize = 98;
-/// Most processes of which it is told for whom they wait.
+/// Most processes for which the text says whom they wait for.
 const WAITERS_MAX: usize = 5;
 
 /// Renders the diagnosis as plain text: the answer in the first line, a newline at the end.

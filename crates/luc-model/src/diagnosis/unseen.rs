@@ -8,7 +8,7 @@ use crate::stats::share;
 use luc_trace::{Sight, Trace, Unseen};
 use serde::Serializer;
 
-/// Fields of [`ObservedTable`] that need a sight, separated by spaces.
+/// Fields of [`ObservedTable`] that need the sight of some events, separated by spaces.
 const OF_TABLE: [(Sight, &str); 3] = [
     (
         Sight::Flushes,
@@ -27,7 +27,7 @@ const OF_TABLE: [(Sight, &str); 3] = [
 /// Sums over all kinds of waits: unknown if one kind is.
 const OF_WAITS: &str = "elsewhere_ns operations_ns busy_share busiest_thread_share";
 
-/// Fields of [`Account`] that need a sight.
+/// Fields of [`Account`] that need the sight of some events.
 const OF_ACCOUNT: [(Sight, &str); 8] = [
     (Sight::Flushes, "flush_ns behind_ns own_ns own_only_share"),
     (Sight::Writes, "write_ns elsewhere_ns operations_ns"),

@@ -75,7 +75,7 @@ fn advise(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
     shorter_commits(diagnosis, facts, advice);
 }
 
-/// Adds advice that shortens every commit. Two kinds give it.
+/// Adds advice that shortens every commit. Two kinds of verdicts use it.
 pub(super) fn shorter_commits(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
     if diagnosis.io_limit.is_none() {
         advice.push(match facts.rotational {

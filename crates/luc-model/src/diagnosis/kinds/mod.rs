@@ -40,7 +40,7 @@ pub(super) struct Kind {
     pub undermined: fn(&Unseen) -> bool,
     /// Whether LUC acts on it.
     pub of_luc: bool,
-    /// Whether the tasks that lose time by it are worth naming.
+    /// Whether the tasks that lose time because of it are worth naming.
     pub has_sufferers: bool,
     pub standing: Standing,
     /// Its time, ns. If no cause holds, the one with the largest time is named.
