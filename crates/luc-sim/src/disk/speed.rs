@@ -1,6 +1,6 @@
 //! The speed of a disk, as a multiple of its model's.
 
-/// How fast a disk's clock runs. Everything that the model has takes that much shorter: seeks and
+/// How fast a disk's clock runs. Everything in the model takes that much less time: seeks and
 /// turns, transfers, draining the cache, waiting for tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speed {

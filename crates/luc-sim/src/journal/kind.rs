@@ -7,8 +7,8 @@
 //! - how many transactions may be in flight at once; they become durable in their order;
 //! - how the log ends: with a commit record after a flush, or with a checksum in the log's own
 //!   write;
-//! - what writers do that need a buffer in flight;
-//! - where the log lies, and whether metadata has a home besides.
+//! - what a writer does that needs a buffer in flight;
+//! - where the log lies, and whether metadata also has a home elsewhere.
 //!
 //! `node/journal_thread.rs` takes all kinds through the same path; a flag of the row decides at
 //! each fork.
@@ -108,9 +108,9 @@ const CONCURRENT: Kind = Kind {
 };
 
 /// Like XFS: changes go to in-core logs; a sync closes the open one and waits for it and for those
-/// before. It closes the log only when the log write before has ended (`xlog_force_lsn()`), so that
-/// later syncs can join. The log's write has a checksum and is written after a flush, with FUA. XFS
-/// logs only the changed parts of a buffer; here a buffer is logged whole.
+/// before. It closes the log only when the previous log write has ended (`xlog_force_lsn()`), so
+/// that later syncs can join. The log's write has a checksum and comes after a flush, with FUA.
+/// XFS logs only the changed parts of a buffer; here a buffer is logged whole.
 const DELAYED: Kind = Kind {
     name: "delayed-logging",
     help: "as in XFS: one checksummed log write at a time, no commit record; writers do not sleep \
@@ -123,8 +123,8 @@ const DELAYED: Kind = Kind {
     ..JBD2
 };
 
-/// Like the kind above, but without waiting for the log write before: each sync has its own write
-/// as long as one of XFS' eight in-core logs is free.
+/// Like the kind above, but without waiting for the previous log write: each sync has its own write
+/// as long as one of XFS's eight in-core logs is free.
 const PER_SYNC: Kind = Kind {
     name: "log-per-sync",
     help: "delayed-logging with up to eight log writes in flight: a sync starts its write without \

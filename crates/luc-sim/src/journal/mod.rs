@@ -84,7 +84,7 @@ struct Buffer {
     copies_left: u8,
 }
 
-/// As `LUC_COPIES_UNUSED_MAX` of `abi/luc_decision.h`.
+/// The same as `LUC_COPIES_UNUSED_MAX` of `abi/luc_decision.h`.
 const COPIES_UNUSED_MAX: u8 = 16;
 
 impl Buffer {

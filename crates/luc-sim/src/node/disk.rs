@@ -6,8 +6,8 @@ use super::{Event, Node, Owner};
 use crate::disk::Speed;
 
 impl Node {
-    /// Makes the disk slower or faster from now on: call it between two calls of [`Node::run`], as
-    /// disks do it when their cache is full, their array is rebuilt, or their tenants change.
+    /// Makes the disk slower or faster from now on, as happens to disks when their cache is full,
+    /// their array is rebuilt, or their tenants change. Call it between two calls of [`Node::run`].
     pub fn set_disk_speed(&mut self, speed: Speed) {
         self.disk.set_speed(speed, self.calendar.now_ns());
     }

@@ -356,7 +356,7 @@ impl Node {
         self.recorder.finish()
     }
 
-    /// Starts with what copy-out learned in an earlier run, but for marks of its buffers.
+    /// Starts with what copy-out learned in an earlier run, except the marks of its buffers.
     pub fn follow(&mut self, earlier: &Self) {
         if let (Some(runtime), Some(earlier)) = (&mut self.runtime, &earlier.runtime) {
             runtime.follow(earlier);

@@ -7,19 +7,19 @@
 //! clock that passes slower while a slow processor works, and catches up when it idles (5.1, kernel
 //! commit 23127296889f). A task that wakes from `io_schedule()` raises the share to an eighth, and
 //! doubles it at each further such wake-up within a tick. Waits for a shadowed buffer, for the
-//! log's writes and for data are of this kind, and LUC's holds; the wait of an fsync for its commit
-//! is not, so that tasks in fsync get no boost. The governor looks at a processor after such a
-//! wake-up, when a task comes from another processor, and otherwise once in a period of the
+//! log's writes and for data are of this kind, as are LUC's holds; the wait of an fsync for its
+//! commit is not, so that tasks in fsync get no boost. The governor looks at a processor after such
+//! a wake-up, when a task comes from another processor, and otherwise once in a period of the
 //! averages, 1024 us.
 //!
-//! `ondemand` (`drivers/cpufreq/cpufreq_ondemand.c`) samples every 10 ms: the highest clock above a
-//! load of 95%, else a clock in proportion to the load. On Intel's processors it counts idle time
-//! as load while a task waits in `io_schedule()`.
+//! `ondemand` (`drivers/cpufreq/cpufreq_ondemand.c`) samples every 10 ms: it chooses the highest
+//! clock above a load of 95%, else a clock in proportion to the load. On Intel's processors it
+//! counts idle time as load while a task waits in `io_schedule()`.
 //!
 //! `du-dvfs` chooses by the disk: the lowest clock while the disk is busy all the time, else the
 //! highest (Imamura, Yoshida and Oe: Reducing CPU Power Consumption with Device Utilization-Aware
 //! DVFS for Low-Latency SSDs, IEICE Transactions on Information and Systems E102-D 9, 2019). The
-//! abstract gives neither period nor threshold; they are those of `ondemand` here.
+//! abstract states neither period nor threshold; here they are those of `ondemand`.
 //!
 //! Simplifications: a task takes no share with it to another processor, the scheduler's estimate of
 //! a task that sleeps (`util_est`) is left out, a processor with a clock of its own keeps it no
@@ -34,7 +34,7 @@ use crate::named::{self, NotSimulated};
 const HALF_LIFE_NS: u64 = 32_000_000;
 /// Period of the averages, ns: 1024 times 1024.
 const PERIOD_NS: f64 = 1_048_576.0;
-/// From this share on a processor counts as always busy.
+/// From this share on, a processor counts as always busy.
 const SHARE_FULL: f64 = 0.98;
 /// The headroom that schedutil leaves.
 const HEADROOM: f64 = 1.25;

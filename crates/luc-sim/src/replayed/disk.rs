@@ -1,13 +1,13 @@
 //! Finds the disk of a recording by its commits.
 //!
-//! A recording does not tell how long requests take, but how long commits take. So the threads run
+//! A recording does not tell how long requests take, only how long commits take. So the threads run
 //! on candidate disks, and the disk whose commits take as long as recorded is chosen: a disk whose
-//! requests all take the same time, the one that makes the mean right; or a disk of the lab, if
-//! that is much nearer. This detects a platter: its commits end at the same turn even if they begin
-//! later. The effect of the processors on commits is part of both.
+//! requests all take the same time, with the time that makes the mean right; or a disk of the lab,
+//! if that is much nearer. This detects a platter: its commits end at the same turn even if they
+//! begin later. The effect of the processors on commits is part of both.
 //!
-//! Running the threads costs most. So only a few commits are run, and a disk of the lab is only
-//! tried if the mean could be right by what commits take on the disk alone.
+//! Running the threads costs most. So only a few commits are run, and a disk of the lab is tried
+//! only if the mean could be right, judging by how long commits take on the disk alone.
 
 use std::collections::BTreeSet;
 
@@ -47,8 +47,8 @@ pub(super) struct Commits {
 }
 
 impl Commits {
-    /// Collects the first commits that syncs waited for, or the first of all if syncs waited for
-    /// none.
+    /// Collects the first commits that syncs waited for, or the first commits of any kind if syncs
+    /// waited for none.
     pub fn collect(spans: &[Span], most: usize) -> Self {
         let wanted: BTreeSet<u32> = spans
             .iter()
