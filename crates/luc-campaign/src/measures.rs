@@ -320,7 +320,7 @@ const MODELLED: [(&str, Modelled); 5] = [
     }),
 ];
 
-/// Splits such a measure: how to compute it, and the machine; `None` if it is none.
+/// Splits such a measure: how to compute it, and the machine; `None` for any other measure.
 fn modelled(name: &str) -> Option<(Modelled, Result<PowerModel, MachineError>)> {
     let (measure, machine) = name.split_once(':')?;
     let (_, of) = MODELLED.iter().find(|(known, _)| *known == measure)?;

@@ -83,7 +83,7 @@ fn read(store: &Store, progress: &dyn BatchProgress) -> Result<Results> {
     Ok(results)
 }
 
-/// How far the campaign is; `gave_up` tells whether to leave a failed cell.
+/// How far the campaign has come; `gave_up` tells whether to leave out a failed cell.
 ///
 /// # Errors
 /// A place cannot determine its versions.

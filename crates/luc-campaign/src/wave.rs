@@ -15,7 +15,7 @@ use crate::file::{Block, Campaign, Figure, StopRule};
 use crate::points;
 use crate::store::CellResult;
 
-/// How far a campaign is.
+/// How far a campaign has come.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wave {
     /// Cells to measure, in this order.

@@ -34,7 +34,7 @@ const POLL_S: u32 = 10;
 /// Polls for late results after the last task has ended: NFS may take up to 60 s (acdirmax) to show
 /// a new file.
 const LATE_POLLS: u32 = 6;
-/// Submissions of a cell at most, if its tasks leave no result.
+/// Most submissions of a cell whose tasks leave no result.
 const TRIES_MAX: u8 = 2;
 /// Last bytes of a task's output that are kept with a failure.
 const LOG_BYTES: usize = 65_536;

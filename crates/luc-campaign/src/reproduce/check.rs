@@ -57,7 +57,7 @@ fn has(block: &Block, factor: &str) -> bool {
     block.factors.keys().any(|name| name.get_ref() == factor)
 }
 
-/// Checks that each value of the unknown has a window, of values that a block has.
+/// Checks that each value of the unknown has a window that consists of values of a block.
 fn windows(windows: &Windows, campaign: &Campaign) -> Result<(), String> {
     let factor = &windows.factor;
     if windows.values.is_empty() {
