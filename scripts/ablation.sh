@@ -37,7 +37,7 @@ parts() {
 	EOF
 }
 
-# take_out FILE OLD NEW: fails unless OLD is in exactly one place, as the sources have changed then.
+# take_out FILE OLD NEW: OLD must be in exactly one place, or the sources have changed.
 take_out() {
 	local text old=$2
 	text=$(<"$source/$1")

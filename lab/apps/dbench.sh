@@ -1,4 +1,4 @@
-# dbench: each client does what a Samba server did for one of its clients, and flushes as it did.
+# dbench: each client does what a Samba server did for one of its clients, and flushes as that did.
 echo begin
 run dbench $WITH dbench -D "$DIR" -t "$TIME_S" "$CLIENTS"
 echo end

@@ -1,4 +1,4 @@
-# Functions for every script. The lines that a script prints are for luc-lab: `begin`, `end`,
+# Functions for every script. Lines that a script prints are for luc-lab: `begin`, `end`,
 # `NAME VALUE`, and `failed WHY`.
 set -u
 PATH=$(echo /usr/lib/postgresql/*/bin):$PATH:/usr/local/sbin:/usr/sbin:/sbin

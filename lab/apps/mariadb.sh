@@ -1,4 +1,4 @@
-# MariaDB with sysbench, only through its socket. Its own tables are made where nothing is measured.
+# MariaDB with sysbench, by its socket alone. Its own tables are made where nothing is measured.
 data=$DIR/data
 for_nobody "$TMP"
 (as_nobody mariadb-install-db --no-defaults --force --auth-root-authentication-method=normal \

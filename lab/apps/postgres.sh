@@ -1,4 +1,4 @@
-# PostgreSQL with pgbench, only through its socket.
+# PostgreSQL with pgbench, by its socket alone.
 data=$DIR/data
 mkdir "$data"
 for_nobody "$data" "$TMP"
