@@ -29,7 +29,7 @@
  *	urgent		when something cannot wait.
  *
  * A commit is not held at all if the expected tasks, at the average arrival gap, would
- * come too late for that bound. This is so where processors rather than the journal are
+ * come too late for that bound. That happens where processors rather than the journal are
  * the bottleneck: tasks trickle in, and two convoys use disk and processors at once. The
  * gap is learned from held batches and from the arrivals during the previous commit. Two
  * tasks teach it nothing while no batch is held, so a gap that forbids a hold decays by a

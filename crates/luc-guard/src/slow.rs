@@ -2,7 +2,7 @@
 //!
 //! A window alone is too short for a 99th percentile: of 200 syncs two are above it. So all pairs
 //! together decide. q is the 99th percentile of stock's last windows, without the present pair. It
-//! is the upper bound of its bucket, so that a count tells which syncs are slower. A pair gives
+//! is the upper bound of its bucket, so that a count tells which syncs are slower. A pair yields
 //!
 //! > y = (1 % - s) + (share of stock's syncs above q) - (share of LUC's above 1.2 q),
 //!

@@ -96,7 +96,7 @@ impl Journal {
         }
     }
 
-    /// Why LUC holds none of its commits, if it holds none; copying out goes on.
+    /// Why LUC holds none of its commits, if it holds none; it still copies buffers out.
     pub fn holds_barred_by(&self) -> Option<&'static str> {
         let mut options = self.options.split(',');
         if options.any(|option| option == "max_batch_time=0") {

@@ -41,7 +41,7 @@ struct Layout {
 pub struct Layouts(BTreeMap<Dev, Option<Layout>>);
 
 impl Layouts {
-    /// Tells what these blocks hold, as far as it can be read now.
+    /// Returns what these blocks hold, as far as it can be read now.
     pub fn blocks(
         &mut self,
         system: &dyn System,
@@ -210,7 +210,7 @@ impl Groups {
     }
 }
 
-/// Tells the kind of a block that can lie anywhere; `None` for anything else, such as a file's data
+/// Returns the kind of a block that can lie anywhere; `None` for all else, such as a file's data
 /// with data=journal.
 fn content_kind(content: &[u8]) -> Option<BlockKind> {
     const EXTENTS_MAGIC: u64 = 0xf30a;

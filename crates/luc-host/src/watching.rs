@@ -88,8 +88,8 @@ fn follow(tracer: &Tracer, settings: &Settings, system: &dyn System) -> Result<(
     unfollow_ended(tracer, system)
 }
 
-/// Drops syncs that ended unseen, which would go on for ever: before the tracer followed them, or
-/// within `ext4_sync_fs`, whose return is hooked when it is called.
+/// Drops syncs that ended unseen, which would seem to last for ever: they ended before the tracer
+/// followed them, or within `ext4_sync_fs`, whose return is hooked when it is called.
 fn unfollow_ended(tracer: &Tracer, system: &dyn System) -> Result<(), TracerError> {
     let followed = tracer.followed()?;
     if followed.is_empty() {

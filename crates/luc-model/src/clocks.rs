@@ -304,7 +304,7 @@ impl Sliced {
         }
     }
 
-    /// Estimates the ratio of a figure to that of another run. Without syncs enough for that, it
+    /// Estimates the ratio of a figure to that of another run. Without enough syncs for that, it
     /// has no interval.
     fn ratio(&self, base: &Self, of: impl Fn(&Rates) -> f64) -> Estimate {
         let ratio = share(of(&self.whole), of(&base.whole));

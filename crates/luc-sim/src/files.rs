@@ -288,7 +288,7 @@ impl Files {
         inode.map_or(0, |inode| inode.tid)
     }
 
-    /// Allocates blocks for those of these pages that have none; false if all have.
+    /// Allocates blocks for the pages among these that have none; false if all have some.
     pub fn allocate(&mut self, file: FileId, pages: &[u32]) -> bool {
         let mut used_sectors = self.used_sectors;
         let inode = self.inode(file);

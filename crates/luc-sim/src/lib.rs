@@ -5,7 +5,7 @@
 //! operations of a recording again.
 //!
 //! - [`calendar`]: the events to come, by time. There is one thread and no host clock: the same
-//!   input gives the same report, byte by byte.
+//!   input gives the same report, byte for byte.
 //! - [`processors`]: work is instructions; how long they take depends on the processor's speed
 //!   ([`speeds`]). [`kernel`]: the scheduler, and other rules that differ between kernels.
 //! - [`disk`]: the lab's disks, by the lab's own model. [`files`]: inodes, blocks and dirty pages,

@@ -79,7 +79,7 @@ pub fn scaling(governor: &str, clocks: &str, is_per_processor: bool) -> Result<S
     })
 }
 
-/// Assigns the speeds to processors; a single speed is that of all.
+/// Assigns the speeds to processors; a single speed applies to all.
 fn spread(text: &str, listed: Vec<f64>, cpus: usize) -> Result<Vec<f64>, String> {
     match listed[..] {
         [one] => Ok(vec![one; cpus]),

@@ -28,7 +28,7 @@ impl LossCauses {
         }
     }
 
-    /// Tells the reasons, and what to do about them. `larger` tells how to get a larger ring.
+    /// Lists the reasons, and what to do about them. `larger` says how to get a larger ring.
     pub fn advice(self, larger: &str) -> String {
         let fewer = if self.chosen {
             "fentry has no such limit: leave out --means kprobe if the kernel has fentry"

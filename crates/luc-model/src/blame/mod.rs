@@ -107,7 +107,7 @@ const ASKERS_MAX: usize = 5;
 const UNKNOWN_GROUP: &str = "an unknown control group";
 
 impl Waiter {
-    /// Tells in sentences whom it waited for, where that matters.
+    /// Says in sentences whom it waited for, where that matters.
     pub fn told(&self) -> Vec<String> {
         let matters = |other: &&WaitedFor| {
             self.sync_share(other) >= TOLD_SHARE_MIN || other.write_delay_ns >= TOLD_DELAY_NS_MIN
@@ -427,7 +427,7 @@ pub fn waiting_groups(trace: &Trace, observed: &Observed) -> Option<Vec<Waiter>>
     waiters.iter().any(is_known).then_some(waiters)
 }
 
-/// Tells for each party the commits that it caused, and how long it waited for others.
+/// Finds for each party the commits that it caused, and how long it waited for others.
 /// O(n log n), and O(commits) for each sync that was seen in part.
 pub fn blame(trace: &Trace, observed: &Observed, by: By) -> Blame {
     let parties = Parties::from_trace(trace, observed, by);

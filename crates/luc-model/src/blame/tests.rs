@@ -36,7 +36,7 @@ fn write(pid: u32, begin_ns: u64, end_ns: u64, amount: i64) -> Span {
     }
 }
 
-/// The spans, of tasks with names and, but for `mail`, with control groups.
+/// The spans, of tasks that have names and, except for `mail`, control groups.
 fn trace(spans: impl IntoIterator<Item = Span>) -> Trace {
     let mut trace = Trace::from_spans(spans);
     for (pid, name, cgroup) in [

@@ -47,7 +47,7 @@ pub struct Evidence {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
     pub kind: VerdictKind,
-    /// The process on whose time it is; `None` for that of all.
+    /// The process whose time it is about; `None` for the time of all.
     pub process: Option<String>,
     /// The cause's share of the time of syncs, writes and waits for the journal.
     pub cost_share: Estimate,
@@ -155,7 +155,7 @@ impl Verdict {
         self
     }
 
-    /// Names the time of which its share is a part.
+    /// Names the time that its share is a part of.
     pub(super) fn whole(&self, unseen: &Unseen) -> String {
         let time = unseen::operations(unseen);
         match &self.process {

@@ -18,7 +18,7 @@ pub const TABLE: BufferId = 8;
 /// Blocks of directories start here.
 pub const DIRS: BufferId = 1 << 20;
 
-/// Tells what a buffer holds.
+/// Returns what a buffer holds.
 pub fn kind(buffer: BufferId) -> BlockKind {
     match buffer {
         INODES => BlockKind::InodeBitmap,

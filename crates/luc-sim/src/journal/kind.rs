@@ -245,8 +245,8 @@ impl Choice {
         Ok(Self { kind, mib })
     }
 
-    /// Does as [`Choice::new`], but the default size of a journal beside the home of metadata is
-    /// that of the lab's journal on a disk of this size.
+    /// Like [`Choice::new`], but the default size of a journal beside the home of metadata is that
+    /// of the lab's journal on a disk of this size.
     ///
     /// # Errors
     /// As [`Choice::new`].

@@ -107,7 +107,7 @@ pub enum Begin {
     Granted(Tid),
     /// The task sleeps until the locked transaction commits, then asks again.
     Locked,
-    /// As `Locked`, but this transaction is full: the caller must request its commit.
+    /// Like `Locked`, but this transaction is full: the caller must request its commit.
     Full(Tid),
     /// The task sleeps until the log has space.
     NoSpace,

@@ -434,7 +434,7 @@ impl Processors {
         self.carry_on(at, now_ns)
     }
 
-    /// Does as [`Self::go_on`], without a point of preemption in between.
+    /// Like [`Self::go_on`], without a point of preemption in between.
     pub fn go_on_unbroken(&mut self, cpu: CpuId, instructions: u64, now_ns: u64) -> PieceEnd {
         let at = usize::from(cpu);
         self.set_work(at, instructions);
@@ -468,8 +468,8 @@ impl Processors {
         self.begin(at, now_ns)
     }
 
-    /// Does as [`Self::leave`] for a task that waits for the disk, as the kernel's `io_schedule()`
-    /// does: governors learn that.
+    /// Like [`Self::leave`], for a task that waits for the disk, as the kernel's `io_schedule()`
+    /// does: governors learn of the wait.
     pub fn leave_for_io(&mut self, cpu: CpuId, now_ns: u64) -> Option<PieceEnd> {
         let at = usize::from(cpu);
         if let Some(task) = self.cpus[at].queue.running() {

@@ -40,7 +40,7 @@ pub fn during(
     result
 }
 
-/// As [`during`], with the command, if any, already started.
+/// Like [`during`], with the command, if any, already started.
 fn watch(
     mut child: Option<&mut Child>,
     begin: Instant,

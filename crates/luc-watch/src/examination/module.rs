@@ -54,7 +54,7 @@ pub(super) fn watch(
     })
 }
 
-/// As [`watch`], for a recording that holds only records of the module.
+/// Like [`watch`], for a recording that holds only records of the module.
 pub(super) fn recorded(trace: Trace) -> Result<Examined, WatchError> {
     let dev = |line: &Record| match line.event {
         Event::Commit { dev, .. } | Event::WriteDelay { dev, .. } | Event::Decision { dev, .. } => {

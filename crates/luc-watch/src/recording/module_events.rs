@@ -16,7 +16,7 @@ pub struct ModuleEvents {
 }
 
 impl ModuleEvents {
-    /// Tells why the module's tracepoints cannot be recorded; `None` if they can.
+    /// Returns why the module's tracepoints cannot be recorded; `None` if they can.
     pub fn obstacle(system: &dyn System) -> Option<WatchError> {
         if !sysfs::loaded(system) {
             let failure = HostError::ModuleUnavailable {

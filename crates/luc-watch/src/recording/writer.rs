@@ -168,7 +168,7 @@ impl Recorded {
         self.lines_lost.saturating_add(self.spans_lost)
     }
 
-    /// Tells what to do if something was lost, with buffers of this size.
+    /// Says what to do if something was lost, with buffers of this size.
     pub fn advice(&self, buffer_kib: u32) -> String {
         let mut causes = self.causes;
         // Lines are lost only for lack of room.

@@ -76,7 +76,7 @@ impl Sampler {
         }
     }
 
-    /// As [`Sampler::new`], but works with neither, for a caller that goes on until there is one.
+    /// Like [`Sampler::new`], but works with neither, for a caller that runs until there is one.
     pub fn even_blind(
         only: Option<Dev>,
         means: Option<Means>,

@@ -173,7 +173,7 @@ fn taken(name: &str, owner: &str, purpose: Purpose) -> HostError {
     }
 }
 
-/// Reads the notes with this ending about a file system, if they are of this boot and valid.
+/// Reads the notes with this ending about a file system, if they are from this boot and valid.
 pub fn read(system: &dyn System, name: &str, ending: &str) -> Option<Notes> {
     let text = fs::read_to_string(file(system, name, ending)).ok()?;
     let notes: Notes = serde_json::from_str(&text).ok()?;

@@ -20,7 +20,7 @@ const CHEAP_THREAD_SHARE_MAX: f64 = 0.10;
 /// in them than a fifth of one thread's.
 const SLOW_WRITE_NS: f64 = 1e6;
 const SLOW_WRITES_PER_S_NS: f64 = 2e8;
-/// The number that tells of them: the time in them per second, ns.
+/// The number that describes them: the time in them per second, ns.
 const SLOW_WRITES: &str = "write_per_s_ns";
 
 pub(super) const KIND: Kind = Kind {
