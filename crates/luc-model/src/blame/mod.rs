@@ -103,7 +103,7 @@ const TOLD_DELAY_NS_MIN: f64 = 1e6;
 const TOLD_MAX: usize = 3;
 /// Most parties that are listed as askers.
 const ASKERS_MAX: usize = 5;
-/// Stands for the name of a control group that was removed, or was one too many to look up.
+/// Stands for the name of a control group that was removed, or was not among those searched.
 const UNKNOWN_GROUP: &str = "an unknown control group";
 
 impl Waiter {

@@ -31,7 +31,7 @@ const LENGTHS: Lengths = Lengths {
     window_commits: luc_guard::TAIL_CALLS_MIN / 2,
     window_max: Duration::from_secs(10),
 };
-/// Without a sleep of the machine, two readings of the clocks that count it differ by less.
+/// Two readings of how long the machine slept differ by less if it did not sleep in between.
 const ASLEEP: Duration = Duration::from_millis(100);
 
 /// A search so far.
