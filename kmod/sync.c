@@ -135,10 +135,10 @@ static bool luc_committed(const journal_t *journal, tid_t tid)
 }
 
 /*
- * Processors can make millions of fsyncs that need no commit, so these take no lock and
- * write no shared memory. The estimator is read without the lock: a concurrent change can
- * only make it miss this call, as if two tasks shared a slot. Returns whether the
- * estimator already knows this call.
+ * Processors can make millions of fsyncs a second that need no commit, so these take no
+ * lock and write no shared memory. The estimator is read without the lock: a concurrent
+ * change can only make it miss this call, as if two tasks shared a slot. Returns whether
+ * the estimator already knows this call.
  */
 static noinline bool luc_repeats(struct luc_fs *fs)
 {

@@ -56,7 +56,8 @@ pub fn well() -> bool {
     tally.right * 20 >= tally.judged * 19 && tally.opposite == 0
 }
 
-/// One guest with its cases on fresh disks; in `make test` the first case of each answer.
+/// One guest with its cases on fresh disks; in `make test` one of several
+/// neighbours with the same answer.
 fn on(kernel: &str) -> Outcome {
     let mut cases: Vec<&Case> = CASES.iter().filter(|case| case.kernel == kernel).collect();
     if !is_whole() {
