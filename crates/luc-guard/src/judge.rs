@@ -12,10 +12,10 @@
 //! differ by chance and by LUC. A load that waits gets more done when it waits less, so the
 //! logarithms of its rates and latencies lie on a line of slope 1 or, with time between calls,
 //! less. If the slope is above 0.1 by four standard errors, the load waits, and the rate decides
-//! alone. If it is below 0.5 by two standard errors, the latency decides alone. An error of the
-//! first kind would certify a latency that it never looked at; one of the second kind judges a load
-//! that waits by how long its users wait. The slope is computed from products, which do not change
-//! if LUC and stock change places: no bet is chosen by its outcome.
+//! alone. If it is below 0.5 by two standard errors, the latency decides alone. If the rate decides
+//! by error, a latency is certified that was never compared; if the latency decides by error, a
+//! load that waits is judged by how long its users wait. The slope is computed from products, which
+//! do not change if LUC and stock change places: no bet is chosen by its outcome.
 //!
 //! Where the time of each call is seen, [`crate::slow`] bets on the 99th percentile as well. It can
 //! refute LUC alone, and a certificate needs it, too.
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(judge.work_verdict(), None);
         let (judge, found) = slowed(0, true);
         assert_eq!((found, judge.slow().verdict()), (Some(Certified), found));
-        // A certificate waits for both: of one sync in a hundred neither is certain.
+        // One slow sync in a hundred proves nothing, and a certificate needs both bets.
         let (judge, found) = slowed(1, true);
         assert_eq!((found, judge.work_verdict()), (None, Some(Certified)));
         // Times that are not seen are unknown, and the rate decides alone.

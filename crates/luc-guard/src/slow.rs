@@ -9,9 +9,9 @@
 //! where s, at most 1 %, is the share above q in the windows that q is from. The bets of
 //! [`crate::evidence`] are on the mean of y. While stock stays as it is, that is 1 % less the share
 //! of LUC's syncs that take over 1.2 times stock's 99th percentile. Below 0, more than 1 % take so
-//! long: LUC is refuted. Above 0, fewer do: LUC is certified. If all syncs of a time are slow,
-//! those of both windows are, and the chance that it hits LUC's window is one half. As s is at most
-//! 1 %, a LUC whose times are like stock's is never the worse side, whatever q is.
+//! long: LUC is refuted. Above 0, fewer do: LUC is certified. If all syncs are slow for a while,
+//! that slows both windows of a pair, or LUC's with a chance of one half. As s is at most 1 %, a
+//! LUC whose times are like stock's is never the worse side, whatever q is.
 //!
 //! Both claims allow for the width of the buckets. LUC's syncs count as slow if their whole bucket
 //! is above 1.2 q. Stock's percentile lies anywhere in its bucket below q. So between [`REFUTED`]

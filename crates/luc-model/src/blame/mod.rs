@@ -6,9 +6,9 @@
 //! was seen in part may have asked for it, its owner is unknown. A sync waits behind the commits
 //! that run before its own. Its own commit writes the data of files first (data=ordered): that time
 //! is divided among the processes that wrote to the file system since the commit before, in
-//! proportion to their bytes. The kernel writes some of these bytes earlier, and overwritten ones
-//! never in a commit, so this part is an estimate. A write that sleeps on a buffer waits for the
-//! commit that runs then.
+//! proportion to their bytes. The kernel writes some of these bytes before the commit, and
+//! overwrites of allocated blocks never in one, so this part is an estimate. A write that sleeps on
+//! a buffer waits for the commit that runs then.
 
 #[cfg(test)]
 mod tests;

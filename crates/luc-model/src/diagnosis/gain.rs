@@ -14,8 +14,8 @@ use serde::Serialize;
 pub(crate) const STOCK_ERROR_SHARE_MAX: f64 = 0.15;
 /// Syncs whose commit is unknown pass unchanged in the replay, so with more of them it says little.
 const UNSERVED_SHARE_MAX: f64 = 0.10;
-/// If a trace lacks more operations than this, its threads' chains of operations are different
-/// ones.
+/// If a trace lacks more operations than this, its threads' chains of operations are not those
+/// that ran.
 const LOST_SHARE_MAX: f64 = 0.10;
 
 const RULES: [Rule; 3] = [Rule::BestBatching, Rule::NoBlockedWrites, Rule::Luc];
