@@ -214,15 +214,9 @@ fn follow(
     let Some(Standing::Ours { mut knobs }) = memory.standing(mounted).cloned() else {
         return;
     };
+    tell_missing(name, groups, memory, actions);
     for (knob, path, id) in groups {
-        let Some(id) = *id else {
-            let line = format!(
-                "{name}: {}: no control group {path} yet; it takes effect once there is one",
-                knob.name
-            );
-            memory.say(line, actions);
-            continue;
-        };
+        let Some(id) = *id else { continue };
         if knobs.get(knob.name).is_some_and(|now| *now != id) {
             knobs.insert(knob.name.to_owned(), id);
             actions.push(Action::Set {
@@ -235,6 +229,17 @@ fn follow(
         }
     }
     memory.set(mounted, Standing::Ours { knobs });
+}
+
+/// Says which control groups do not exist.
+fn tell_missing(name: &str, groups: &[Group], memory: &mut Memory, actions: &mut Vec<Action>) {
+    for (knob, path, _) in groups.iter().filter(|(_, _, id)| id.is_none()) {
+        let line = format!(
+            "{name}: {}: no control group {path} yet; it takes effect once there is one",
+            knob.name
+        );
+        memory.say(line, actions);
+    }
 }
 
 fn wanted(
@@ -269,9 +274,10 @@ fn wanted(
                 .filter_map(|(knob, _, id)| Some((*knob, (*id)?)));
             actions.push(Action::On {
                 device: mounted.device,
-                name,
+                name: name.clone(),
                 settings: entry.settings.iter().copied().chain(there).collect(),
             });
+            tell_missing(&name, groups, memory, actions);
         }
         (None, Some(_)) => {
             memory.set(mounted, Standing::LeftAlone);

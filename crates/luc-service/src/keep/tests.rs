@@ -205,8 +205,7 @@ fn a_control_group_is_followed_when_it_appears_and_when_it_is_made_anew() {
         &config,
         &mut memory,
         &[
-            (mounted(None, None), "on"),
-            (mounted(Some(0), None), "say"),
+            (mounted(None, None), "on say"),
             (mounted(Some(0), None), ""),
             (mounted(Some(0), Some(7)), "set"),
             (mounted(Some(7), Some(7)), ""),
