@@ -53,13 +53,18 @@ pub fn run(
             });
         }
         if let Some(lost) = state.cells.iter().find(|cell| tried.contains(cell)) {
-            return Err(CampaignError::Backend {
-                backend: backend.name(),
-                why: format!(
-                    "{} has neither a result nor a failure after it was measured",
-                    places::shown(lost)
-                ),
-            });
+            let shown = places::shown(lost);
+            let measured = results.results.iter().any(|result| result.cell == *lost);
+            let why = if measured {
+                format!(
+                    "{shown} has a result of other versions: sources changed while it was \
+                     measured; run the campaign again"
+                )
+            } else {
+                format!("{shown} has neither a result nor a failure after it was measured")
+            };
+            let backend = backend.name();
+            return Err(CampaignError::Backend { backend, why });
         }
         let total = state.done + state.cells.len();
         let mut board = Board::new(progress, state.done, total);

@@ -5,8 +5,10 @@ mod common;
 use std::fs;
 
 use common::{Formula, setup};
+use luc_campaign::backends::Backend;
+use luc_campaign::measure::Board;
 use luc_campaign::show::{Shown, Tally};
-use luc_campaign::{Campaign, CampaignError, Part, Store, campaigns, places, run, sheets};
+use luc_campaign::{Campaign, CampaignError, Cell, Part, Store, campaigns, places, run, sheets};
 use luc_report::{Quiet, text};
 
 const SMALL: &str = include_str!("data/small.toml");
@@ -155,15 +157,53 @@ fn a_failed_cell_stops_no_other_and_is_tried_again_if_asked_for() {
     assert_eq!((state.failed, state.done, state.cells.len()), (0, 8, 0));
 }
 
-#[test]
-fn results_of_other_versions_do_not_count() {
-    let (store, dir) = store();
-    run(&Formula::default(), &store);
-    for file in fs::read_dir(dir.path().join("cells")).expect("cells") {
+/// Makes all results those of other versions.
+fn change_versions(store: &Store) {
+    for file in fs::read_dir(store.dir().join("cells")).expect("cells") {
         let path = file.expect("a cell").path();
         let text = fs::read_to_string(&path).expect("readable");
         fs::write(&path, text.replace("\"module\":\"", "\"module\":\"other")).expect("writable");
     }
+}
+
+/// Somebody edits the sources during a run.
+struct Edited(Formula);
+
+impl Backend for Edited {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn measure(
+        &self,
+        cells: &[Cell],
+        store: &Store,
+        setup: &places::Setup,
+        board: &mut Board<'_>,
+    ) -> Result<(), CampaignError> {
+        self.0.measure(cells, store, setup, board)?;
+        change_versions(store);
+        Ok(())
+    }
+}
+
+#[test]
+fn sources_that_change_during_a_run_end_it() {
+    let (store, _dir) = store();
+    let edited = Edited(Formula::default());
+    let error = run::run(&small(), &store, &edited, &setup(), false, &Quiet).unwrap_err();
+    let line = error.to_string();
+    assert!(
+        line.contains("sources changed while it was measured"),
+        "{line}"
+    );
+}
+
+#[test]
+fn results_of_other_versions_do_not_count() {
+    let (store, _dir) = store();
+    run(&Formula::default(), &store);
+    change_versions(&store);
     let state = |any_version| {
         let setup = places::Setup {
             any_version,
