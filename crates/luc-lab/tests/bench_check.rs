@@ -24,7 +24,13 @@ run 60
 fn workloads_that_come_with_the_program() {
     let changed = ["oltp", "--preset", "paper", "-D", "runtime=10"];
     assert_snapshot!(run(check().arg("varmail")) + &run(check().args(changed)));
-    for name in ["webserver", "fileserver", "shared-files", "open-loop"] {
+    for name in [
+        "webserver",
+        "fileserver",
+        "shared-files",
+        "open-loop",
+        "queue",
+    ] {
         check().arg(name).assert().code(0);
     }
 }

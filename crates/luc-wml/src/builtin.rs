@@ -1,7 +1,7 @@
 //! Workloads that come with the program.
 
 /// The name and text of each built-in workload.
-pub const BUILTINS: [(&str, &str); 6] = [
+pub const BUILTINS: [(&str, &str); 7] = [
     ("varmail", include_str!("../../../workloads/varmail.f")),
     ("oltp", include_str!("../../../workloads/oltp.f")),
     ("webserver", include_str!("../../../workloads/webserver.f")),
@@ -14,6 +14,7 @@ pub const BUILTINS: [(&str, &str); 6] = [
         include_str!("../../../workloads/shared-files.f"),
     ),
     ("open-loop", include_str!("../../../workloads/open-loop.f")),
+    ("queue", include_str!("../../../workloads/queue.f")),
 ];
 
 /// Names that [`builtin_presets`] knows.

@@ -162,6 +162,7 @@ fn all_stock_personalities_run() {
         ("fileserver", "nthreads=4 nfiles=400"),
         ("shared-files", "nthreads=4"),
         ("open-loop", "nthreads=4"),
+        ("queue", "nthreads=4 compute=1000"),
         ("oltp", "nshadows=6 ndbwriters=2 filesize=1m logfilesize=1m"),
     ] {
         let dir = tempfile::tempdir().expect("temporary directory");

@@ -36,6 +36,7 @@ const LOADS: [&str; 15] = [
     "run fileserver -D nfiles=300 -D nthreads=9 --seconds 0.2",
     "run shared-files -D nthreads=4 --seconds 0.5 --aio-wait half",
     "run open-loop -D nthreads=4 -D rate=200 --seconds 0.5",
+    "run queue -D nthreads=4 --seconds 0.5",
 ];
 
 proptest! {
