@@ -20,7 +20,7 @@ fn near(found: f64, lab: f64, share: f64) {
 }
 
 /// Short loads of each kind.
-const LOADS: [&str; 15] = [
+const LOADS: [&str; 16] = [
     "create-fsync --threads 5 --ops 20 --warmup-s 0.1 --bytes 9000",
     "burst --threads 5 --period-ms 20 --bursts 5 --warmup-bursts 1",
     "write-burst --threads 5 --period-ms 100 --bursts 5 --warmup-bursts 1",
