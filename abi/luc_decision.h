@@ -67,6 +67,7 @@ enum luc_trial_phase {
 	LUC_FIELD(commit_avg_ns, "average duration of a commit, 0 if unknown") \
 	LUC_FIELD(age_ns, "how long ago the transaction was begun") \
 	LUC_FIELD(same_task, "1 if the task that asked for this commit is the one that synced last before it") \
+	LUC_FIELD(busy_permille, "share of their time for which processors were busy lately, 0 if unknown") \
 	LUC_FIELD(urgent, "1 if something cannot wait") \
 	LUC_FIELD(handles, "journal handles of the transaction so far: operations that change metadata") \
 	LUC_FIELD(writes_delayed, "operations delayed by that commit's metadata") \

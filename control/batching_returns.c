@@ -13,7 +13,9 @@
  * convoys a turn takes 2 C. With one convoy it takes z + W + C. So holding pays if z + W
  * < C, for any number of tasks. Only half of z counts, because two convoys incur part of
  * it, too: tasks wait for processors, and for space in the log. An idle journal, z >= C,
- * is no bottleneck: there a hold may take up to C, and section 5 weighs it.
+ * is no bottleneck: there a hold may take up to C, and section 5 weighs it. But nothing is
+ * held there if processors are the bottleneck. Tasks that all wait for one commit leave
+ * them idle, and this costs more than shorter waits win.
  *
  * 3. Which tasks to wait for. luc_returns.h knows the tasks that the last two commits
  * released and that are not back, and the tasks inside a sync call that are still
@@ -82,6 +84,7 @@
 #define PROBE_MAX_NS 1000000LL	/* the documents' fixed delay for Metarates (4.6) */
 #define PRICE_SHIFT 8		/* below the one per cent that LUC may lose */
 #define DEBT_SHIFT 4		/* with 5 a property test of luc-sim fails in one case of 1700 */
+#define BUSY_PERMILLE 750LL	/* from 750 to 950 gains stay; at 950 it prevents fewer losses */
 #define GAP_EVENTS_MIN 3LL	/* two say nothing about a third */
 #define GAP_SHIFT 2
 #define SPAN_SHIFT 1		/* more than chance adds to the span of a steady pace */
@@ -137,14 +140,22 @@ static void look(struct luc_state *s, const struct luc_input *in)
 	s->probing = expected_of(in) <= 0;
 }
 
+/* z of section 2; 0 if unknown, as before the first commit. */
+static luc_s64 unused_of(const struct luc_state *s, const struct luc_input *in)
+{
+	luc_s64 unused = luc_sub(luc_sub(in->now_ns, s->closed_ns), commit_of(in));
+
+	return s->closed_ns ? luc_max(unused, 0) : 0;
+}
+
 /* The bound of section 2. */
 static luc_s64 limit_of(const struct luc_state *s, const struct luc_input *in)
 {
 	luc_s64 commit = commit_of(in);
 	luc_s64 limit = commit - (commit >> MARGIN_SHIFT);
-	luc_s64 unused = luc_sub(luc_sub(in->now_ns, s->closed_ns), commit);
+	luc_s64 unused = unused_of(s, in);
 
-	if (s->closed_ns && unused > 0 && unused < commit)
+	if (unused < commit)
 		limit -= unused >> UNUSED_SHIFT;
 	return luc_max(limit, 0);
 }
@@ -154,6 +165,12 @@ static luc_s64 idle_of(const struct luc_state *s, luc_s64 commit)
 	if (s->probing)
 		return luc_min(commit >> PROBE_SHIFT, PROBE_MAX_NS);
 	return luc_max(commit >> IDLE_SHIFT, IDLE_MIN_NS);
+}
+
+/* The processors are the bottleneck, and the journal is not. */
+static int is_computing(const struct luc_state *s, const struct luc_input *in)
+{
+	return in->busy_permille >= BUSY_PERMILLE && unused_of(s, in) >= commit_of(in);
 }
 
 /*
@@ -186,7 +203,8 @@ void luc_batching_returns_open(const struct luc_params *params, struct luc_state
 
 	look(s, in);
 	s->setpoint_now_events = luc_add(in->events, expected_of(in));
-	if (is_never_held(s, in) || is_in_debt(s, in) || !luc_trial_allows(s))
+	if (is_never_held(s, in) || is_computing(s, in) || is_in_debt(s, in) ||
+	    !luc_trial_allows(s))
 		return;
 	s->limit_ns = limit_of(s, in);
 	s->idle_ns = idle_of(s, commit_of(in));

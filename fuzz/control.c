@@ -166,7 +166,7 @@ static void one_event(struct module *m, uint8_t op)
 {
 	uint8_t n;
 
-	switch (op % 12) {
+	switch (op % 13) {
 	case 0:
 		enter(m, take(&m->in));
 		break;
@@ -205,6 +205,9 @@ static void one_event(struct module *m, uint8_t op)
 	case 10:
 		m->handles += take(&m->in);
 		m->writes_delayed += take(&m->in) % 8;
+		break;
+	case 11:
+		m->sensed.busy_permille = take(&m->in) * 1000LL / 255;
 		break;
 	default:
 		m->handles += take(&m->in);

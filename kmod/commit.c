@@ -31,6 +31,7 @@
 #include <linux/hrtimer.h>
 #include <linux/kthread.h>
 #include <linux/sched.h>
+#include <linux/tick.h>
 #include <linux/timekeeping.h>
 
 #include "../control/luc_control.h"
@@ -38,6 +39,7 @@
 #include "trace.h"
 
 #define LOOK_NS (1 * NSEC_PER_MSEC)	/* chosen: bounds the delay of changes without a wake-up */
+#define BUSY_NS (50 * NSEC_PER_MSEC)	/* chosen: a handful of commits; a look takes some us */
 
 /* True if tasks queue behind a checkpoint, or soon will. */
 static __always_inline bool luc_space_short(journal_t *journal, const transaction_t *t)
@@ -327,6 +329,44 @@ static void luc_commit_told(const struct luc_fs *fs, const transaction_t *t,
 				 luc_steers(&fs->params_now));
 }
 
+/*
+ * How long all online processors have been idle, us, summed up. A processor whose tasks
+ * wait for a disk is idle, too. U64_MAX if the kernel does not count this: it was booted
+ * with nohz=off, or has no high resolution timers yet.
+ */
+static u64 luc_idle_us(void)
+{
+	u64 all_us = 0;
+	int cpu;
+
+	for_each_online_cpu(cpu) {
+		u64 idle_us = get_cpu_idle_time_us(cpu, NULL);
+
+		if (idle_us == U64_MAX)
+			return U64_MAX;
+		all_us += idle_us + get_cpu_iowait_time_us(cpu, NULL);
+	}
+	return all_us;
+}
+
+/*
+ * Updates busy_permille. Every look comes before a commit, so a share is one of whole
+ * turns of commits and of the work in between. A processor that came or went falsifies
+ * one share.
+ */
+static noinline void luc_busy_look(struct luc_fs *fs)
+{
+	s64 all_us = (fs->in.now_ns - fs->busy_looked_ns) / NSEC_PER_USEC * num_online_cpus();
+	u64 idle_us = luc_idle_us();
+	s64 busy_us = all_us - (s64)(idle_us - fs->idle_us);
+
+	fs->in.busy_permille = 0;
+	if (fs->busy_looked_ns && idle_us != U64_MAX)
+		fs->in.busy_permille = clamp(busy_us, 0, all_us) * 1000 / max(all_us, 1);
+	fs->busy_looked_ns = fs->in.now_ns;
+	fs->idle_us = idle_us;
+}
+
 /* Returns whether it took a reference to fs in order to sleep. */
 static noinline bool luc_commit_batch(struct luc_fs *fs, journal_t *journal,
 				      const transaction_t *t)
@@ -336,6 +376,8 @@ static noinline bool luc_commit_batch(struct luc_fs *fs, journal_t *journal,
 	s64 held_ns = 0;
 	bool kept = false;
 
+	if (fs->in.now_ns - fs->busy_looked_ns >= BUSY_NS)
+		luc_busy_look(fs);
 	luc_step(fs, t->t_tid, LUC_STEP_OPEN, &fs->in);
 	reason = fs->out.reason;
 	if (reason == LUC_REASON_HOLD && luc_steers(&fs->params_now)) {

@@ -98,6 +98,8 @@ struct luc_fs {
 	s64 buffers_spared_seen;
 	s64 copies_left;		/* buffers that the commit under way may still copy */
 	s64 closed_events;		/* of the last commit */
+	s64 busy_looked_ns;		/* when processors were looked at, 0 if never */
+	u64 idle_us;			/* how long they had all been idle by then, summed up */
 	bool copyout_rests;		/* no step until there is news */
 	s64 told_verdict;		/* enum luc_trial_phase, 0 before the first */
 	const char *told_aside;		/* why no commit is held; NULL if some are */

@@ -213,3 +213,43 @@ fn one_task_of_its_own_time_does_not_make_a_crowd_late() {
         );
     }
 }
+
+/// Three of four tasks wait for a commit of 4 ms. Is it held for the fourth, if the journal was
+/// idle for `unused_ns` and processors were busy for this share of the time?
+fn is_held(unused_ns: i64, busy_permille: i64) -> bool {
+    let commit_ns = 4_000 * US;
+    let mut state = State {
+        closed_ns: 1,
+        ..State::default()
+    };
+    let input = Input {
+        now_ns: 1 + commit_ns + unused_ns,
+        events: 3,
+        expected_events: 1,
+        commit_avg_ns: commit_ns,
+        busy_permille,
+        ..Input::default()
+    };
+    let out = control_step(Step::Open, &Params::default(), &mut state, &input);
+    out.reason == Reason::Hold.value()
+}
+
+#[test]
+fn beside_busy_processors_an_idle_journal_is_left_alone() {
+    let commit_ns = 4_000 * US;
+    for (unused_ns, busy_permille, held) in [
+        (0, 1000, true),
+        (commit_ns / 2, 1000, true),
+        (commit_ns, 0, true),
+        (commit_ns, 740, true),
+        (commit_ns, 750, false),
+        (20 * commit_ns, 1000, false),
+        (20 * commit_ns, 740, true),
+    ] {
+        assert_eq!(
+            is_held(unused_ns, busy_permille),
+            held,
+            "{unused_ns} {busy_permille}"
+        );
+    }
+}

@@ -1,6 +1,6 @@
 //! LUC beside stock in bad conditions: a disk that changes its speed, threads that come and go, a
-//! journal of 4 MiB, 2000 threads, a clock that follows waits for the disk, convoys that a trial of
-//! LUC left behind.
+//! journal of 4 MiB, 2000 threads, a clock that follows waits for the disk, processors that are the
+//! bottleneck, convoys that a trial of LUC left behind.
 
 #[path = "../../luc-sim/tests/common/mod.rs"]
 mod common;
@@ -170,12 +170,13 @@ fn threads_come_and_go() {
     }
 }
 
-/// Runs `create-fsync`; returns how many files were created and synced.
-fn created(words: &str, setup: &Setup) -> u64 {
+/// Runs a benchmark; returns how many files were created and synced, or operations done.
+fn done(words: &str, setup: &Setup) -> u64 {
     let load = load(words.split_whitespace()).expect("a benchmark");
     let report = run(&load, setup).expect("a run");
     match report.outcome {
         Outcome::CreateFsync(found) => found.fsync.count,
+        Outcome::Wml(found) => found.ops,
         other => panic!("{other:?}"),
     }
 }
@@ -202,7 +203,7 @@ fn a_journal_of_1024_blocks() {
                 journal,
                 ..setup(disk, 4, luc, seed)
             };
-            vec![created(&words, &setup)]
+            vec![done(&words, &setup)]
         });
     }
 }
@@ -242,7 +243,22 @@ fn a_clock_that_follows_waits_for_the_disk() {
             setup.mount.kernel = kernel::named("6.1").expect("a kernel");
             let scaling = speeds::scaling("schedutil", "e3-server", false);
             setup.machine.scaling = Some(scaling.expect("a governor"));
-            vec![created(&words, &setup)]
+            vec![done(&words, &setup)]
+        });
+    }
+}
+
+/// Eight workers on one processor compute between their syncs. All of them waiting for one commit
+/// would leave the processor idle, unless the journal is the bottleneck.
+#[test]
+fn processors_are_the_bottleneck() {
+    for (compute, bounds) in [(1_500_000, (0.99, 0.98)), (200_000, (1.3, 1.25))] {
+        let what = format!("eight workers, {compute} bytes");
+        let words = format!("run queue -D compute={compute} --seconds 6 --warmup-s 0 --settle");
+        compare(&what, &[bounds], |luc, seed| {
+            let mut setup = setup("nvme", 1, luc, seed);
+            setup.machine.mips.fill(1000.0);
+            vec![done(&words, &setup)]
         });
     }
 }
@@ -257,7 +273,7 @@ fn a_trial_leaves_the_gain_behind_it() {
         compare(&what, &[bounds], |luc, seed| {
             let mut setup = setup("hdd-7200", cpus, luc, seed);
             setup.machine.mips.fill(3000.0);
-            vec![created(words, &setup)]
+            vec![done(words, &setup)]
         });
     }
 }

@@ -16,6 +16,9 @@ use crate::recorder::{DEV, Recorder, pid};
 /// Longest time until a held commit is looked at again, ns: `LOOK_NS` of `kmod/commit.c`.
 const LOOK_NS: u64 = 1_000_000;
 
+/// Shortest time over which the processors' share of busy time is taken, ns: `BUSY_NS` there.
+const BUSY_NS: u64 = 50_000_000;
+
 /// The next step of the journal's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -40,6 +43,7 @@ pub struct Runtime {
     hold: Option<Hold>,
     /// The last transaction that a task outside a sync call waits for; 0 if none.
     urgent_tid: Tid,
+    busy: BusyShare,
     delayed: Delays,
     /// The part of `delayed` that earlier steps have seen.
     seen: Delays,
@@ -53,6 +57,29 @@ struct Hold {
     since_ns: u64,
     /// Number of sync events that completes its batch.
     complete_events: i64,
+}
+
+/// How busy processors were between the last two looks at them.
+#[derive(Clone, Copy, Debug, Default)]
+struct BusyShare {
+    looked_ns: u64,
+    /// How long a processor had been busy by then, on average.
+    busy_ns: u64,
+    permille: i64,
+}
+
+impl BusyShare {
+    fn look(&mut self, busy_ns: u64, now_ns: u64) {
+        let took_ns = now_ns - self.looked_ns;
+        if took_ns < BUSY_NS {
+            return;
+        }
+        *self = Self {
+            looked_ns: now_ns,
+            busy_ns,
+            permille: ns((busy_ns - self.busy_ns) * 1000 / took_ns),
+        };
+    }
 }
 
 /// Numbers of writers that slept on buffers, and of buffers whose copy spared a writer the sleep.
@@ -77,6 +104,7 @@ impl Runtime {
             is_same_task: false,
             hold: None,
             urgent_tid: 0,
+            busy: BusyShare::default(),
             delayed: Delays::default(),
             seen: Delays::default(),
             copies: Copies::None,
@@ -146,15 +174,20 @@ impl Runtime {
     }
 
     /// Decides whether the journal's thread commits now or holds the commit. The thread asks before
-    /// it commits, and again for a held commit.
+    /// it commits, and again for a held commit. `busy_ns` is how long a processor was busy so far,
+    /// on average.
     pub fn look(
         &mut self,
         journal: &Journal,
         average_ns: u64,
+        busy_ns: u64,
         now_ns: u64,
         recorder: &mut Recorder,
     ) -> Decision {
         let tid = journal.running.as_ref().map_or(0, |it| it.tid);
+        if self.hold.is_none() {
+            self.busy.look(busy_ns, now_ns);
+        }
         let input = self.sense(journal, average_ns, now_ns);
         let step = if self.hold.is_some() {
             Step::Poll
@@ -240,6 +273,7 @@ impl Runtime {
             handles: running.map_or(0, |it| i64::from(it.handles)),
             age_ns: ns(now_ns - running.map_or(now_ns, |it| it.begun_ns)),
             commit_avg_ns: ns(average_ns),
+            busy_permille: self.busy.permille,
             urgent: i64::from(
                 journal.is_short() || journal.has_lock_waiters() || self.urgent_tid == tid,
             ),

@@ -79,8 +79,8 @@ in_group bulk sync -f /mnt/0/file.late &
 check 0 "*" luc off /mnt/0
 wait
 
-# mean_us: of the syncs of a service in db beside eight tasks in bulk that let themselves be held. It
-# makes too few for a percentile.
+# mean_us: of the syncs of a service in db beside eight tasks in bulk that let themselves be held.
+# The service makes too few for a percentile.
 mean_us() {
 	mkdir -p /mnt/0/bulk /mnt/0/db
 	in_group bulk luc-lab bench create-fsync --threads 8 --seconds 1.5 /mnt/0/bulk > /dev/null &

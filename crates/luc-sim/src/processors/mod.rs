@@ -217,6 +217,12 @@ impl Processors {
         self.cpus.iter().map(|cpu| &cpu.activity)
     }
 
+    /// Returns how long a processor was busy, on average, ns.
+    pub fn busy_mean_ns(&self) -> u64 {
+        let busy_ns: u64 = self.activity().map(ProcessorActivity::busy_ns).sum();
+        busy_ns / (self.cpus.len() as u64).max(1)
+    }
+
     /// Sets the processors' speeds from their next piece of work on.
     pub fn set_mips(&mut self, mips: &[f64]) {
         for (cpu, mips) in self.cpus.iter_mut().zip(mips) {
