@@ -29,6 +29,7 @@
  */
 #include <linux/freezer.h>
 #include <linux/hrtimer.h>
+#include <linux/kernel_stat.h>
 #include <linux/kthread.h>
 #include <linux/sched.h>
 #include <linux/tick.h>
