@@ -155,6 +155,7 @@ need zstd zstd
 need mke2fs e2fsprogs
 need mkfs.xfs xfsprogs
 need mkfs.btrfs btrfs-progs
+need mkfs.f2fs f2fs-tools
 need modinfo kmod
 need mmdebstrap mmdebstrap
 need bc bc

@@ -53,11 +53,25 @@ fn known_values(factor: &str, known: &Values, wanted: &[Value]) -> std::result::
 }
 
 impl Campaign {
-    /// The values of a factor in all blocks.
-    pub fn values_of(&self, factor: &str) -> impl Iterator<Item = &str> {
+    /// The values of a factor in all blocks, each once.
+    pub fn values_of(&self, factor: &str) -> Vec<&str> {
         let factors = self.blocks.iter().flat_map(|block| &block.factors);
-        let named = factors.filter(move |(name, _)| name.get_ref() == factor);
-        named.flat_map(|(_, values)| values.all().iter().map(|value| value.0.as_str()))
+        let named = factors.filter(|(name, _)| name.get_ref() == factor);
+        let all = named.flat_map(|(_, values)| values.all());
+        let mut once = Vec::new();
+        for value in all.map(|value| value.0.as_str()) {
+            if !once.contains(&value) {
+                once.push(value);
+            }
+        }
+        once
+    }
+
+    /// Measures nothing with this arm.
+    pub fn leave_out(&mut self, arm: &str) {
+        for block in &mut self.blocks {
+            block.arms.retain(|known| known.get_ref() != arm);
+        }
     }
 }
 

@@ -49,6 +49,11 @@ fn what_cannot_be_recommended_is_refused_in_a_line() {
             27,
         ),
         (&["mail", "--from-results"], "no results of a campaign", 27),
+        (
+            &["mail", "--device", "/dev/no-such", "--machine", "r710"],
+            "'--device <DEVICE>' cannot be used with '--machine <MACHINE>'",
+            2,
+        ),
     ] {
         let said = run(recommend(dir.path()).args(words));
         assert_holds(&said, line);

@@ -25,6 +25,8 @@ pub const DEPTH_MAX: u32 = 1024;
 const XFS_MIB_MIN: u32 = 300;
 /// Smallest disk that mkfs.btrfs takes.
 const BTRFS_MIB_MIN: u32 = 109;
+/// Smallest disk that mkfs.f2fs takes.
+const F2FS_MIB_MIN: u32 = 52;
 
 /// File system made on a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Default)]
@@ -44,23 +46,26 @@ pub enum FsType {
     Xfs,
     /// btrfs, with a log tree of its own.
     Btrfs,
+    /// f2fs, with a log of its own; Debian's kernels for clouds lack it.
+    F2fs,
     /// No file system: the step gets the bare device.
     None,
 }
 
 impl FsType {
     /// All types.
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Ext4,
         Self::Ext4NoJournal,
         Self::Ext3,
         Self::Ext2,
         Self::Xfs,
         Self::Btrfs,
+        Self::F2fs,
         Self::None,
     ];
     /// Names of all that make a file system, for people.
-    pub const NAMES: &'static str = "ext4, ext4-nojournal, ext3, ext2, xfs, btrfs";
+    pub const NAMES: &'static str = "ext4, ext4-nojournal, ext3, ext2, xfs, btrfs, f2fs";
 
     /// Name as `mkfs` and `mount` know it.
     pub fn driver(self) -> &'static str {
@@ -77,13 +82,14 @@ impl FsType {
             Self::None => None,
             Self::Xfs => Some(("mkfs.xfs", "xfsprogs")),
             Self::Btrfs => Some(("mkfs.btrfs", "btrfs-progs")),
+            Self::F2fs => Some(("mkfs.f2fs", "f2fs-tools")),
             _ => Some(("mke2fs", "e2fsprogs")),
         }
     }
 
     /// The kernel module that serves it, if not that of every guest.
     pub(crate) fn module(self) -> Option<&'static str> {
-        matches!(self, Self::Xfs | Self::Btrfs).then(|| self.driver())
+        matches!(self, Self::Xfs | Self::Btrfs | Self::F2fs).then(|| self.driver())
     }
 
     /// Mount option that keeps the kernel from writing inode tables in the background.
@@ -95,6 +101,7 @@ impl FsType {
         match self {
             Self::Xfs => XFS_MIB_MIN,
             Self::Btrfs => BTRFS_MIB_MIN,
+            Self::F2fs => F2FS_MIB_MIN,
             _ => SIZE_MIB_MIN,
         }
     }
@@ -113,6 +120,7 @@ impl FsType {
             Self::Ext2 => "ext2",
             Self::Xfs => "xfs",
             Self::Btrfs => "btrfs",
+            Self::F2fs => "f2fs",
             Self::None => "none",
         }
     }
@@ -345,6 +353,7 @@ mod tests {
             "100us:64:1024M:ext4-nojournal",
             "nvme:300M:xfs",
             "nvme:109M:btrfs",
+            "nvme:52M:f2fs",
             "4ms:1:512M:ext3:mount=sync,commit=30",
             "hdd-7200",
             "nvme:flush_ns=500000:cache_bytes=0:512M:ext3:mount=sync,commit=30",
@@ -414,6 +423,7 @@ mod tests {
             "hdd-7200:4M",
             "nvme:299M:xfs",
             "nvme:108M:btrfs",
+            "nvme:51M:f2fs",
             "hdd-7200:",
             "nvme:flush_ns",
             "nvme:flush_ns=",

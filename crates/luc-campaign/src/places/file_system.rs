@@ -7,7 +7,7 @@ use crate::cell::{Cell, NamedArm};
 
 pub const FS: Factor = Factor {
     name: "fs",
-    help: "file system: ext4, ext4-nojournal, ext3, ext2, xfs, btrfs",
+    help: "file system: ext4, ext4-nojournal, ext3, ext2, xfs, btrfs, f2fs",
     default: Some("ext4"),
     check: |text| match kind_of(text) {
         None if text == "reiserfs" => Err(format!(

@@ -470,7 +470,7 @@ mod tests {
                 .and_then(|file| file.set_len(u64::from(disk.size_mib) << 20))
                 .unwrap();
             let own: &[&str] = match disk.fs_type {
-                FsType::Xfs | FsType::Btrfs => &["-q", "-f"],
+                FsType::Xfs | FsType::Btrfs | FsType::F2fs => &["-q", "-f"],
                 FsType::Ext4NoJournal => &["-q", "-F", "-t", "ext4", "-O", "^has_journal"],
                 _ => &["-q", "-F", "-t", disk.fs_type.driver()],
             };

@@ -4,45 +4,65 @@ use std::path::{Path, PathBuf};
 
 use luc_base::nearest_name;
 use luc_campaign::backends::local::Local;
+use luc_campaign::places::host::put_back_at_once;
 use luc_campaign::show::Shown;
 use luc_campaign::{Campaign, Part, Store, campaigns, run};
+use luc_host::kernel;
 use luc_power::machine::PowerModel;
 use serde_json::json;
 
-use super::campaign::{all_measured, render, setup};
+use super::campaign::{Device, all_measured, places, render, setup};
 use crate::bar::Bar;
 use crate::failure::OrFailure as _;
 use luc_cli::{Context, Failure, Interrupt, Verb};
 
 const SCHEMA: &str = "luc-recommend/1";
-/// The campaign, and its factor that names the load.
+/// The campaign, its factor that names the load, and its block for a device of this machine.
 const CAMPAIGN: &str = "recommend";
 const LOAD: &str = "load";
+const ON_DEVICE: &str = "device";
+/// The value of that block's factor that measures energy.
+const METER: &str = "meter=--energy";
+/// The arm that needs the module.
+const LUC: &str = "luc";
 
 /// Rank file systems, their formats and mount options for a load, by speed and by energy
 ///
 /// Measures each choice in the lab, as `luc-lab campaign run recommend` does: ext4 with LUC and
-/// without it, ext4 without a journal, ext3, ext2, XFS and btrfs; blocks of 1, 2 and 4 KiB, journal
-/// modes, noatime, sizes of inodes and journals, block groups and allocation groups. Prints each
-/// choice's rate and operations per joule with their intervals, the best first, whether it is safe,
-/// and whether it needs a new file system. Energy is that of a model. After an interruption, the
-/// same command continues.
+/// without it, ext4 without a journal, ext3, ext2, XFS, btrfs and f2fs; blocks of 1, 2 and 4 KiB,
+/// journal modes, noatime, sizes of inodes and journals, block groups and allocation groups. Prints
+/// each choice's rate and operations per joule with their intervals, the best first, whether it is
+/// safe, and whether it needs a new file system. Energy is that of a model.
+///
+/// With --device, measures on this machine and that device instead, with loads of the study's
+/// sizes: file systems, journal modes and noatime. Energy is what the processors' counters show.
+///
+/// After an interruption, the same command continues.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc-lab recommend mail\n\
     \x20 luc-lab recommend mail --set fs=ext4,xfs --set format=own --by energy\n\
     \x20 luc-lab recommend /srv/my-load.f --set disk=hdd-7200:2G --repeats 5\n\
-    \x20 luc-lab recommend mail --from-results")]
+    \x20 luc-lab recommend mail --from-results\n\
+    \x20 luc-lab recommend mail --device /dev/sdx --erase")]
 pub struct Args {
     /// web, file, mail or database, or a workload file of Filebench 1.5 [default: these four]
     #[arg(value_name = "LOAD", value_hint = clap::ValueHint::FilePath)]
     load: Option<String>,
-    /// Figure that decides; `both` takes the geometric mean of the two
-    #[arg(long, value_enum, default_value_t = By::Both)]
-    by: By,
+    /// Figure that decides; `both` takes the geometric mean of the two [default: both; speed with
+    /// --device]
+    #[arg(long, value_enum)]
+    by: Option<By>,
     /// Machine of the energy model, changed as in `luc-lab sim run --energy`
-    #[arg(long, value_name = "MACHINE", default_value = "e3-server")]
+    #[arg(
+        long,
+        value_name = "MACHINE",
+        default_value = "e3-server",
+        conflicts_with = "device"
+    )]
     machine: String,
+    #[command(flatten)]
+    device: Device,
     #[command(flatten)]
     part: Part,
     /// Directory for the results; created if absent
@@ -87,13 +107,13 @@ impl By {
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let campaign = self.campaign()?;
+        let campaign = self.campaign(context)?;
         if self.from_results {
             let store = Store::existing(&self.out).or_failure()?;
             return self.tell(&campaign, &store, None, context);
         }
-        let source = self.source.as_deref();
-        let setup = setup(["lab"], source, &self.out, None, context)?;
+        let (source, device) = (self.source.as_deref(), Some(&self.device));
+        let setup = setup(places(&campaign), source, &self.out, device, context)?;
         let store = Store::open(&self.out).or_failure()?;
         let bar = Bar::new();
         let local = Local { jobs: self.jobs };
@@ -105,12 +125,12 @@ impl Verb for Args {
 
     /// An interrupt abandons the cells under way and keeps all measured ones.
     fn interrupt(&self) -> Interrupt {
-        Interrupt::Asks
+        Interrupt::AsksThen(put_back_at_once)
     }
 }
 
 impl Args {
-    fn campaign(&self) -> Result<Campaign, Failure> {
+    fn campaign(&self, context: &mut Context) -> Result<Campaign, Failure> {
         let usage = |why: String| Failure::usage("recommend", why);
         let machine: Result<PowerModel, _> = self.machine.parse();
         machine.map_err(|error| usage(error.to_string()))?;
@@ -120,11 +140,26 @@ impl Args {
             let load = found(load, &whole).map_err(usage)?;
             part.values.push(format!("{LOAD}={load}"));
         }
+        // Without counters of energy, both figures would leave each choice without a score.
+        let mut by = self.by.unwrap_or(By::Both);
+        if self.device.is_named() {
+            by = self.by.unwrap_or(By::Speed);
+            part.blocks.push(ON_DEVICE.to_owned());
+            if !matches!(by, By::Speed) {
+                part.values.push(METER.to_owned());
+            }
+        }
         let mut campaign = part.narrow(whole).or_failure()?;
         campaign.model_machine(&self.machine);
+        let release = kernel::release(context.system).unwrap_or_default();
+        if self.device.is_named() && kernel::installed(context.system, &release).is_none() {
+            let without = format!("LUC is left out: luc.ko is not installed for kernel {release}");
+            context.note(&without)?;
+            campaign.leave_out(LUC);
+        }
         let tables = campaign.tables.iter_mut();
         for ranked in tables.filter_map(|table| table.ranked.as_mut()) {
-            ranked.by = self.by.headings();
+            ranked.by = by.headings();
         }
         Ok(campaign)
     }
@@ -151,7 +186,7 @@ impl Args {
 
 /// The load's value of the factor: a name of the campaign, or a workload by name or absolute path.
 fn found(load: &str, campaign: &Campaign) -> Result<String, String> {
-    let known: Vec<&str> = campaign.values_of(LOAD).collect();
+    let known = campaign.values_of(LOAD);
     if known.contains(&load) || luc_wml::builtin(load).is_some() {
         return Ok(load.to_owned());
     }

@@ -146,6 +146,10 @@ fn format(index: usize, spec: &DiskSpec) -> Result<(), String> {
             format!("uuid={uuid}"),
         ],
         FsType::Btrfs => vec!["-q".into(), "-K".into(), "-U".into(), uuid],
+        // It would draw the seed of its checkpoints.
+        FsType::F2fs => ["-q", "-t", "0", "-r", "-T", "0", "-U", &uuid]
+            .map(String::from)
+            .to_vec(),
         _ => ext_arguments(spec, &uuid),
     };
     let output = Command::new(format!("/usr/sbin/{maker}"))

@@ -198,14 +198,15 @@ pub fn format(node: &Path, kind: FsType, arguments: &[String]) -> Result<(), Str
     };
     let mut command = Command::new(maker);
     match kind {
-        FsType::Xfs | FsType::Btrfs => command.args(["-q", "-f"]),
+        FsType::Xfs | FsType::Btrfs | FsType::F2fs => command.args(["-q", "-f"]),
         // The mount options keep the kernel from writing inode tables later.
         _ => command.args(["-q", "-F", "-t", kind.driver(), "-E", "lazy_itable_init=1"]),
     };
     if kind == FsType::Ext4NoJournal {
         command.args(["-O", "^has_journal"]);
     }
-    command.args(arguments).args(["-L", LABEL]).arg(node);
+    let label = if kind == FsType::F2fs { "-l" } else { "-L" };
+    command.args(arguments).args([label, LABEL]).arg(node);
     run(&mut command).map_err(|why| format!("{why}; {maker} is in the package {package}"))
 }
 

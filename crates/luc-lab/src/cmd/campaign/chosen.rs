@@ -62,6 +62,10 @@ pub struct Device {
 }
 
 impl Device {
+    pub fn is_named(&self) -> bool {
+        self.device.is_some()
+    }
+
     fn scratch(&self) -> Option<Scratch> {
         Some(Scratch {
             device: self.device.clone()?,

@@ -8,7 +8,7 @@ mod restore;
 mod run;
 mod status;
 
-pub use chosen::{places, setup};
+pub use chosen::{Device, places, setup};
 pub use run::all_measured;
 pub use status::{command_line, render};
 

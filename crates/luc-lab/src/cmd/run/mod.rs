@@ -49,8 +49,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "MIPS", default_value_t = 1000.0)]
     cpu_mips: f64,
     /// Disk: time per request and number of requests at once, or a preset of `luc-lab disks` with
-    /// changes; then size, type (ext4, ext4-nojournal, ext3, ext2, xfs, btrfs or none) and mount
-    /// options; for example 4ms:1, 100us:64:1G:xfs, 4ms:1:mount=dirsync,noatime, hdd-7200,
+    /// changes; then size, type (ext4, ext4-nojournal, ext3, ext2, xfs, btrfs, f2fs or none) and
+    /// mount options; for example 4ms:1, 100us:64:1G:xfs, 4ms:1:mount=dirsync,noatime, hdd-7200,
     /// `nvme:flush_ns=500000:1G`
     #[arg(long = "disk", value_name = "SPEC", value_parser = lab_disk)]
     disks: Vec<DiskSpec>,
