@@ -100,6 +100,11 @@ impl Part {
                 )));
             }
         }
+        // First: values are for the blocks that are left.
+        campaign.keep(|block| match self.blocks.as_slice() {
+            [] => !block.by_name,
+            names => names.contains(block.name.get_ref()),
+        });
         for text in &self.values {
             let (factor, wanted) = text
                 .split_once('=')
@@ -130,10 +135,6 @@ impl Part {
                 }
             }
         }
-        campaign.keep(|block| match self.blocks.as_slice() {
-            [] => !block.by_name,
-            names => names.contains(block.name.get_ref()),
-        });
         let draws = campaign.blocks.iter().any(|block| block.draw.is_some());
         if !draws && (self.draw.is_some() || self.half.is_some()) {
             return Err(bad("no block draws its points (draw = N)".to_owned()));
