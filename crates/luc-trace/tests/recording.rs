@@ -100,6 +100,7 @@ fn decided(mut params: Params, seed: u64) -> Vec<(i64, Decision)> {
             last_event_ns: now_ns - rng.below(MS / 2),
             commit_avg_ns: 2 * MS,
             age_ns: rng.below(3 * MS),
+            busy_permille: rng.below(1001),
             urgent: i64::from(rng.below(7) == 0),
             ..Input::default()
         };
@@ -112,7 +113,8 @@ fn decided(mut params: Params, seed: u64) -> Vec<(i64, Decision)> {
             out = step(Step::Poll, &input);
         }
         step(Step::Close, &input);
-        now_ns = input.now_ns + 2 * MS;
+        // The commit, and at times a journal that is idle for longer than that.
+        now_ns = input.now_ns + 2 * MS + rng.below(2) * 3 * MS;
         let harmed = rng.below(5);
         let (spared, delayed) = if copies { (harmed, 0) } else { (0, harmed) };
         let writers = Input {
