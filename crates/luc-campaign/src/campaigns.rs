@@ -1,14 +1,11 @@
 //! Reads campaigns: built-in ones and files. A built-in campaign is a file and a row of `ALL`.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use toml::Spanned;
-
 use crate::check;
 use crate::error::{CampaignError, Result, did_you_mean};
-use crate::file::{Campaign, Column, Setting, Where};
+use crate::file::Campaign;
 
 /// Names and texts of the built-in campaigns.
 pub(crate) const ALL: &[(&str, &str)] = &[
@@ -51,7 +48,7 @@ pub fn parse(source_name: &str, text: &str) -> Result<Campaign> {
         why: with_suggestion(&one_line(error.message())),
     })?;
     text.clone_into(&mut campaign.text);
-    let whole = write_out(&mut campaign).map_err(|name| {
+    let whole = campaign.written_out().map_err(|name| {
         let known = campaign.blocks.iter().map(|block| block.name.get_ref());
         let near = did_you_mean(name.get_ref(), known.map(String::as_str));
         let why = format!("set_as: no block {}{near}", name.get_ref());
@@ -68,38 +65,6 @@ pub fn parse(source_name: &str, text: &str) -> Result<Campaign> {
         why,
     })?;
     Ok(campaign)
-}
-
-/// Expands what the text abbreviates: columns over many points, and in each block what it takes
-/// from the block that its `set_as` names. Fails with that name if there is no such block.
-fn write_out(campaign: &mut Campaign) -> std::result::Result<(), Spanned<String>> {
-    for table in &mut campaign.tables {
-        let columns = std::mem::take(&mut table.columns).into_iter();
-        table.columns = columns.flat_map(Column::spread).collect();
-    }
-    let own: BTreeMap<String, (Vec<Setting>, Vec<Where>)> = campaign
-        .blocks
-        .iter()
-        .map(|block| {
-            let lent = (block.set.clone(), block.skip.clone());
-            (block.name.get_ref().clone(), lent)
-        })
-        .collect();
-    for block in &mut campaign.blocks {
-        let Some(name) = &block.set_as else {
-            continue;
-        };
-        let (set, skip) = own.get(name.get_ref()).ok_or_else(|| name.clone())?;
-        block.set.extend(set.iter().cloned().map(|setting| Setting {
-            is_borrowed: true,
-            ..setting
-        }));
-        // Not those of values that this block never has.
-        let fits = |rule: &&Where| check::has_values(block, rule).is_ok();
-        let skip: Vec<Where> = skip.iter().filter(fits).cloned().collect();
-        block.skip.extend(skip);
-    }
-    Ok(())
 }
 
 /// `FILE:LINE:COLUMN` of an offset in the text.

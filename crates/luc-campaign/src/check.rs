@@ -403,7 +403,7 @@ fn used(campaign: &Campaign, block: &Block) -> Result<(), String> {
 }
 
 /// Checks that each value of a condition occurs for its factor somewhere in the block.
-pub(crate) fn has_values(block: &Block, condition: &Where) -> Result<(), String> {
+fn has_values(block: &Block, condition: &Where) -> Result<(), String> {
     for (name, values) in condition {
         let possible: BTreeSet<&str> = if name == ARM {
             block

@@ -166,7 +166,7 @@ pub struct Block {
     /// Values that follow from others. For each name, the first setting that matches applies.
     #[serde(default)]
     pub set: Vec<Setting>,
-    /// Block whose `set` and `skip` are appended to this one's.
+    /// Block whose `set` is appended to this one's.
     pub set_as: Option<Spanned<String>>,
     /// Combinations to leave out; with [`crate::points::ARM`], that arm alone is left out.
     #[serde(default)]
@@ -385,7 +385,7 @@ impl TryFrom<String> for Over {
 
 impl Column {
     /// Splits the column into one for each of `points`, whose name is appended to the heading.
-    pub(crate) fn spread(self) -> Vec<Self> {
+    fn spread(self) -> Vec<Self> {
         if self.points.is_empty() {
             return vec![self];
         }
@@ -526,6 +526,33 @@ impl Campaign {
             half: None,
             text: String::new(),
         }
+    }
+
+    /// Expands what the text abbreviates: columns over many points, and in each block the settings
+    /// of the block that its `set_as` names. Fails with that name if there is no such block.
+    pub(crate) fn written_out(&mut self) -> Result<(), Spanned<String>> {
+        for table in &mut self.tables {
+            let columns = std::mem::take(&mut table.columns).into_iter();
+            table.columns = columns.flat_map(Column::spread).collect();
+        }
+        let own: BTreeMap<String, Vec<Setting>> = self
+            .blocks
+            .iter()
+            .map(|block| (block.name.get_ref().clone(), block.set.clone()))
+            .collect();
+        for block in &mut self.blocks {
+            let Some(name) = &block.set_as else {
+                continue;
+            };
+            let others = own.get(name.get_ref()).ok_or_else(|| name.clone())?;
+            block
+                .set
+                .extend(others.iter().cloned().map(|setting| Setting {
+                    is_borrowed: true,
+                    ..setting
+                }));
+        }
+        Ok(())
     }
 
     /// Takes this machine for every measure of the energy model.

@@ -69,11 +69,12 @@ struct BusyShare {
 }
 
 impl BusyShare {
-    fn look(&mut self, busy_ns: u64, now_ns: u64) {
+    fn look(&mut self, busy_ns: impl FnOnce() -> u64, now_ns: u64) {
         let took_ns = now_ns - self.looked_ns;
         if took_ns < BUSY_NS {
             return;
         }
+        let busy_ns = busy_ns();
         *self = Self {
             looked_ns: now_ns,
             busy_ns,
@@ -174,13 +175,13 @@ impl Runtime {
     }
 
     /// Decides whether the journal's thread commits now or holds the commit. The thread asks before
-    /// it commits, and again for a held commit. `busy_ns` is how long a processor was busy so far,
-    /// on average.
+    /// it commits, and again for a held commit. `busy_ns` tells how long a processor was busy so
+    /// far, on average.
     pub fn look(
         &mut self,
         journal: &Journal,
         average_ns: u64,
-        busy_ns: u64,
+        busy_ns: impl FnOnce() -> u64,
         now_ns: u64,
         recorder: &mut Recorder,
     ) -> Decision {

@@ -46,8 +46,8 @@ for threads in 1 8; do
 	yes "$threads threads: the rate stays" \
 		test $((beside_files_per_s * 10)) -ge $((alone_files_per_s * 9))
 	# Where next to nothing is held, two short runs differ by their few slowest calls alone.
-	[ $beside_held -le 20 ] || yes "$threads threads: holds do not lengthen the 99th percentile" \
-		test $((beside_p99_us * 10)) -le $((p99_us * 11))
+	yes "$threads threads: holds are rare, or do not lengthen the 99th percentile" \
+		test $beside_held -le 20 -o $((beside_p99_us * 10)) -le $((p99_us * 11))
 done
 check 0 "off: *" luc off /mnt/0
 finish

@@ -140,19 +140,20 @@ impl Args {
             let load = found(load, &whole).map_err(usage)?;
             part.values.push(format!("{LOAD}={load}"));
         }
+        let on_device = self.device.is_named();
         // Without counters of energy, both figures would leave each choice without a score.
-        let mut by = self.by.unwrap_or(By::Both);
-        if self.device.is_named() {
-            by = self.by.unwrap_or(By::Speed);
+        let usual = if on_device { By::Speed } else { By::Both };
+        let by = self.by.unwrap_or(usual);
+        if on_device {
             part.blocks.push(ON_DEVICE.to_owned());
-            if !matches!(by, By::Speed) {
-                part.values.push(METER.to_owned());
-            }
+        }
+        if on_device && !matches!(by, By::Speed) {
+            part.values.push(METER.to_owned());
         }
         let mut campaign = part.narrow(whole).or_failure()?;
         campaign.model_machine(&self.machine);
         let release = kernel::release(context.system).unwrap_or_default();
-        if self.device.is_named() && kernel::installed(context.system, &release).is_none() {
+        if on_device && kernel::installed(context.system, &release).is_none() {
             let without = format!("LUC is left out: luc.ko is not installed for kernel {release}");
             context.note(&without)?;
             campaign.leave_out(LUC);

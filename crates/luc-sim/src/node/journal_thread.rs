@@ -152,7 +152,7 @@ impl Node {
         let now_ns = self.now_ns();
         let decision = match &mut self.runtime {
             Some(runtime) => {
-                let busy_ns = self.processors.busy_mean_ns();
+                let busy_ns = || self.processors.busy_mean_ns();
                 let recorder = &mut self.recorder;
                 runtime.look(&self.journal, self.average_ns, busy_ns, now_ns, recorder)
             }
