@@ -78,6 +78,24 @@ impl Host {
     fn in_a_window_off(&self) {
         until("window off", || self.mode() == "observe");
     }
+
+    /// Stops the child in a window in which LUC is off, so that the window lasts until the child
+    /// is continued.
+    fn stopped_in_a_window_off(&self, child: &Child) {
+        until("stop in a window off", || {
+            self.in_a_window_off();
+            signal(child, Signal::STOP);
+            let stat = format!("/proc/{}/stat", child.id());
+            until("stop", || {
+                fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T "))
+            });
+            let off = self.mode() == "observe";
+            if !off {
+                signal(child, Signal::CONT);
+            }
+            off
+        });
+    }
 }
 
 #[test]
@@ -222,7 +240,7 @@ fn notes_of_another_boot_mean_nothing() {
     let host = Host::new();
     let _load = host.load(2000.0, 1000.0);
     let mut child = host.start(&["try", "/srv/data"]);
-    host.in_a_window_off();
+    host.stopped_in_a_window_off(&child);
     child.kill().expect("it runs");
     child.wait().expect("it ends");
     host.machine.put("/proc/sys/kernel/random/boot_id", "two\n");
@@ -269,11 +287,12 @@ fn a_change_by_hand_ends_it_and_stays() {
     let _load = host.load(2000.0, 1000.0);
     for (mode, value, what) in [(Some("steer"), "3", "the mode"), (None, "4", "a knob")] {
         let child = host.start(&["try", "/srv/data"]);
-        host.in_a_window_off();
+        host.stopped_in_a_window_off(&child);
         if let Some(mode) = mode {
             host.set("mode", mode);
         }
         host.set("kp_milli", value);
+        signal(&child, Signal::CONT);
         let (said, code) = ended(child);
         assert_eq!(code, Some(30), "{said}");
         assert_holds(&said, &format!("{what} was set by hand, and stays"));
@@ -364,7 +383,7 @@ fn a_guard_goes_on_after_a_kill_and_leaves_luc_at_rest() {
     let host = Host::new();
     let _load = host.load(2000.0, 1000.0);
     let mut child = host.start(&["guard"]);
-    host.in_a_window_off();
+    host.stopped_in_a_window_off(&child);
     let status = host.machine.run(&["status"]);
     assert_holds(&status, "guard      no verdict yet: 0 pairs so far");
     child.kill().expect("it runs");
@@ -451,8 +470,9 @@ fn a_guard_notices_hands_and_the_end_of_luc() {
     let host = Host::new();
     let load = host.load(2000.0, 1000.0);
     let child = host.start(&["guard"]);
-    host.in_a_window_off();
+    host.stopped_in_a_window_off(&child);
     host.set("mode", "steer");
+    signal(&child, Signal::CONT);
     until("note of a hand", || {
         host.notes()
             .is_some_and(|notes| notes.contains("\"left_alone\":true"))
