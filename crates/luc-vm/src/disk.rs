@@ -21,13 +21,6 @@ pub const LATENCY_NS_MAX: u64 = 10_000_000_000;
 /// Deepest queue the null block device takes.
 pub const DEPTH_MAX: u32 = 1024;
 
-/// Smallest disk that mkfs.xfs takes.
-const XFS_MIB_MIN: u32 = 300;
-/// Smallest disk that mkfs.btrfs takes.
-const BTRFS_MIB_MIN: u32 = 109;
-/// Smallest disk that mkfs.f2fs takes.
-const F2FS_MIB_MIN: u32 = 52;
-
 /// File system made on a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
@@ -52,58 +45,120 @@ pub enum FsType {
     None,
 }
 
+/// The properties of a type of file system.
+struct Kind {
+    fs: FsType,
+    name: &'static str,
+    driver: &'static str,
+    /// The program that makes it, and the program's package.
+    maker: Option<(&'static str, &'static str)>,
+    /// Arguments that make that program quiet, and let it overwrite what is there.
+    arguments: &'static [&'static str],
+    /// Smallest disk that it takes.
+    size_mib_min: u32,
+}
+
+const MKE2FS: Option<(&str, &str)> = Some(("mke2fs", "e2fsprogs"));
+const KINDS: [Kind; 8] = [
+    Kind {
+        fs: FsType::Ext4,
+        name: "ext4",
+        driver: "ext4",
+        maker: MKE2FS,
+        arguments: &["-q", "-F", "-t", "ext4"],
+        size_mib_min: SIZE_MIB_MIN,
+    },
+    Kind {
+        fs: FsType::Ext4NoJournal,
+        name: "ext4-nojournal",
+        driver: "ext4",
+        maker: MKE2FS,
+        arguments: &["-q", "-F", "-t", "ext4", "-O", "^has_journal"],
+        size_mib_min: SIZE_MIB_MIN,
+    },
+    Kind {
+        fs: FsType::Ext3,
+        name: "ext3",
+        driver: "ext3",
+        maker: MKE2FS,
+        arguments: &["-q", "-F", "-t", "ext3"],
+        size_mib_min: SIZE_MIB_MIN,
+    },
+    Kind {
+        fs: FsType::Ext2,
+        name: "ext2",
+        driver: "ext2",
+        maker: MKE2FS,
+        arguments: &["-q", "-F", "-t", "ext2"],
+        size_mib_min: SIZE_MIB_MIN,
+    },
+    Kind {
+        fs: FsType::Xfs,
+        name: "xfs",
+        driver: "xfs",
+        maker: Some(("mkfs.xfs", "xfsprogs")),
+        arguments: &["-q", "-f"],
+        size_mib_min: 300,
+    },
+    Kind {
+        fs: FsType::Btrfs,
+        name: "btrfs",
+        driver: "btrfs",
+        maker: Some(("mkfs.btrfs", "btrfs-progs")),
+        arguments: &["-q", "-f"],
+        size_mib_min: 109,
+    },
+    Kind {
+        fs: FsType::F2fs,
+        name: "f2fs",
+        driver: "f2fs",
+        maker: Some(("mkfs.f2fs", "f2fs-tools")),
+        arguments: &["-q", "-f"],
+        size_mib_min: 52,
+    },
+    Kind {
+        fs: FsType::None,
+        name: "none",
+        driver: "none",
+        maker: None,
+        arguments: &[],
+        size_mib_min: SIZE_MIB_MIN,
+    },
+];
+
 impl FsType {
-    /// All types.
-    const ALL: [Self; 8] = [
-        Self::Ext4,
-        Self::Ext4NoJournal,
-        Self::Ext3,
-        Self::Ext2,
-        Self::Xfs,
-        Self::Btrfs,
-        Self::F2fs,
-        Self::None,
-    ];
     /// Names of all that make a file system, for people.
     pub const NAMES: &'static str = "ext4, ext4-nojournal, ext3, ext2, xfs, btrfs, f2fs";
 
+    fn kind(self) -> &'static Kind {
+        let found = KINDS.iter().find(|kind| kind.fs == self);
+        found.unwrap_or(&KINDS[0])
+    }
+
     /// Name as `mkfs` and `mount` know it.
     pub fn driver(self) -> &'static str {
-        if self == Self::Ext4NoJournal {
-            "ext4"
-        } else {
-            self.as_str()
-        }
+        self.kind().driver
     }
 
     /// The program that makes it, and the program's package.
     pub fn maker(self) -> Option<(&'static str, &'static str)> {
-        match self {
-            Self::None => None,
-            Self::Xfs => Some(("mkfs.xfs", "xfsprogs")),
-            Self::Btrfs => Some(("mkfs.btrfs", "btrfs-progs")),
-            Self::F2fs => Some(("mkfs.f2fs", "f2fs-tools")),
-            _ => Some(("mke2fs", "e2fsprogs")),
-        }
+        self.kind().maker
+    }
+
+    /// Arguments that make that program quiet, and let it overwrite what is there.
+    pub fn maker_arguments(self) -> &'static [&'static str] {
+        self.kind().arguments
     }
 
     /// The kernel module that serves it, if not that of every guest.
     pub(crate) fn module(self) -> Option<&'static str> {
-        matches!(self, Self::Xfs | Self::Btrfs | Self::F2fs).then(|| self.driver())
+        let is_ext = self.maker() == MKE2FS;
+        (!is_ext && self != Self::None).then(|| self.driver())
     }
 
     /// Mount option that keeps the kernel from writing inode tables in the background.
     pub fn quiet_option(self) -> Option<&'static str> {
-        matches!(self, Self::Ext4 | Self::Ext4NoJournal | Self::Ext3).then_some("noinit_itable")
-    }
-
-    fn size_mib_min(self) -> u32 {
-        match self {
-            Self::Xfs => XFS_MIB_MIN,
-            Self::Btrfs => BTRFS_MIB_MIN,
-            Self::F2fs => F2FS_MIB_MIN,
-            _ => SIZE_MIB_MIN,
-        }
+        matches!(self.driver(), "ext4" | "ext3").then_some("noinit_itable")
     }
 
     /// Whether it has a journal of jbd2.
@@ -113,16 +168,7 @@ impl FsType {
 
     /// Name in the text of a disk.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ext4 => "ext4",
-            Self::Ext4NoJournal => "ext4-nojournal",
-            Self::Ext3 => "ext3",
-            Self::Ext2 => "ext2",
-            Self::Xfs => "xfs",
-            Self::Btrfs => "btrfs",
-            Self::F2fs => "f2fs",
-            Self::None => "none",
-        }
+        self.kind().name
     }
 }
 
@@ -143,7 +189,8 @@ pub struct DiskSpec {
     /// File system to make and mount.
     #[serde(default)]
     pub fs_type: FsType,
-    /// Extra arguments for mkfs, for instance `-J size=4`.
+    /// Extra arguments for mkfs, for instance `-J size=4`. `-J device=DISK` makes a disk, as text
+    /// describes one, that holds the journal.
     #[serde(default)]
     pub mkfs_args: Vec<String>,
     /// Mount options, comma separated; empty for the defaults.
@@ -173,19 +220,45 @@ impl DiskSpec {
         }
     }
 
+    /// The disk that holds the journal, if it is not this one.
+    ///
+    /// # Errors
+    /// [`LabError::BadInput`]: mkfs's arguments name a disk that is none, or that has a file
+    /// system.
+    pub fn journal_disk(&self) -> Result<Option<Self>, LabError> {
+        let Some(text) = self.mkfs_args.iter().find_map(|arg| journal_disk(arg)) else {
+            return Ok(None);
+        };
+        let disk: Self = text.parse()?;
+        if disk.fs_type != FsType::None {
+            let why = format!("it holds a journal, and no file system: {text}:none");
+            return Err(LabError::bad_input(format!("disk {text}"), why));
+        }
+        Ok(Some(disk))
+    }
+
+    /// Whether it, or the disk of its journal, is a model of a real device.
+    pub(crate) fn needs_driver(&self) -> bool {
+        let journal = self.journal_disk().ok().flatten();
+        self.device.is_some() || journal.is_some_and(|disk| disk.device.is_some())
+    }
+
     /// Checks every bound.
     ///
     /// # Errors
     /// [`LabError::BadInput`] names the value and its bounds.
     pub fn check(&self) -> Result<(), LabError> {
         let bad = |why: String| Err(LabError::bad_input(format!("disk {self}"), why));
+        if self.journal_disk()?.is_some() && !self.fs_type.has_journal() {
+            return bad("only ext4 and ext3 have a journal on another disk".to_owned());
+        }
         if self.latency_ns > LATENCY_NS_MAX {
             return bad("latency must be at most 10s".to_owned());
         }
         if !(1..=DEPTH_MAX).contains(&self.depth) {
             return bad(format!("depth must be 1 to {DEPTH_MAX}"));
         }
-        let size_mib_min = self.fs_type.size_mib_min();
+        let size_mib_min = self.fs_type.kind().size_mib_min;
         if !(size_mib_min..=SIZE_MIB_MAX).contains(&self.size_mib) {
             return bad(format!("size must be {size_mib_min}M to {SIZE_MIB_MAX}M"));
         }
@@ -301,8 +374,15 @@ impl fmt::Display for DiskSpec {
     }
 }
 
+/// The disk that an argument of mkfs names for the journal.
+pub(crate) fn journal_disk(argument: &str) -> Option<&str> {
+    let suboptions = argument.strip_prefix("-J").unwrap_or(argument);
+    suboptions.trim_start().strip_prefix("device=")
+}
+
 fn parse_fs(text: &str) -> Option<FsType> {
-    FsType::ALL.into_iter().find(|fs| fs.as_str() == text)
+    let found = KINDS.iter().find(|kind| kind.name == text);
+    found.map(|kind| kind.fs)
 }
 
 fn parse_latency_ns(text: &str) -> Option<u64> {
@@ -362,6 +442,36 @@ mod tests {
             let disk: DiskSpec = text.parse().unwrap();
             assert_eq!(disk.to_string(), text);
             assert_eq!(disk.to_string().parse::<DiskSpec>().unwrap(), disk);
+        }
+    }
+
+    #[test]
+    fn a_journal_may_be_on_another_disk() {
+        let disk = |text: &str, arguments: &[&str]| DiskSpec {
+            mkfs_args: arguments.iter().map(ToString::to_string).collect(),
+            ..text.parse().unwrap()
+        };
+        let journal = |arguments: &[&str]| disk("4ms:1", arguments).journal_disk();
+        assert_eq!(journal(&["-J", "size=4"]).unwrap(), None);
+        for arguments in [
+            &["-b", "4096", "-J", "device=nvme:64M:none"][..],
+            &["-Jdevice=nvme:64M:none"],
+        ] {
+            let found = journal(arguments).unwrap().unwrap();
+            assert_eq!(found.to_string(), "nvme:64M:none");
+            disk("4ms:1:ext3", arguments).check().unwrap();
+            let error = disk("4ms:1:xfs", arguments)
+                .check()
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains("only ext4 and ext3"), "{error}");
+        }
+        for (argument, why) in [
+            ("device=/dev/sdx", "\"/dev/sdx\" is not a latency"),
+            ("device=nvme", "nvme:none"),
+        ] {
+            let error = journal(&["-J", argument]).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use luc_base::Programs;
 
 use crate::cache::{Cache, remove_tree, write_atomic};
-use crate::disk::FsType;
+use crate::disk::{DiskSpec, FsType};
 use crate::error::{LabError, Result};
 use crate::image::cpio;
 use crate::image::{GuestFile, Image, LUC_MODULE_PATH};
@@ -372,7 +372,7 @@ fn file_systems(spec: &RunSpec) -> BTreeSet<FsType> {
 /// The driver of the lab's own disk, if anything asks for it.
 fn disk_module(spec: &RunSpec, progress: &mut dyn Progress) -> Result<Option<PathBuf>> {
     let mut disks = spec.cells.iter().flat_map(|cell| &cell.disks);
-    if spec.disk_module.is_some() || !disks.any(|disk| disk.device.is_some()) {
+    if spec.disk_module.is_some() || !disks.any(DiskSpec::needs_driver) {
         return Ok(spec.disk_module.clone());
     }
     build_disk_module(&spec.kernels, &spec.kernel, progress).map(Some)

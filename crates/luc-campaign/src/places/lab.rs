@@ -367,8 +367,6 @@ mod tests {
     use std::collections::BTreeMap;
     use std::fs::File;
 
-    use luc_vm::FsType;
-
     use super::*;
     use crate::{campaigns, points};
 
@@ -466,16 +464,15 @@ mod tests {
             let Some((maker, package)) = disk.fs_type.maker() else {
                 continue;
             };
+            // mke2fs takes no journal in a file.
+            if disk.journal_disk().unwrap().is_some() {
+                continue;
+            }
             File::create(&image)
                 .and_then(|file| file.set_len(u64::from(disk.size_mib) << 20))
                 .unwrap();
-            let own: &[&str] = match disk.fs_type {
-                FsType::Xfs | FsType::Btrfs | FsType::F2fs => &["-q", "-f"],
-                FsType::Ext4NoJournal => &["-q", "-F", "-t", "ext4", "-O", "^has_journal"],
-                _ => &["-q", "-F", "-t", disk.fs_type.driver()],
-            };
             let made = std::process::Command::new(maker)
-                .args(own)
+                .args(disk.fs_type.maker_arguments())
                 .args(&disk.mkfs_args)
                 .arg(&image)
                 .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")

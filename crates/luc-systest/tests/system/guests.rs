@@ -27,6 +27,7 @@ pub fn tests() -> Vec<Trial> {
             "each_file_system_is_made_and_mounted",
             file_systems_are_made,
         ),
+        test("a_journal_is_on_another_disk", journal_is_apart),
         test("a_panic_is_an_error_with_evidence", panic_is_an_error),
         test("a_hang_is_ended_and_its_output_kept", hang_is_ended),
         test("what_steps_leave_is_cleared", leftovers_are_cleared),
@@ -110,6 +111,32 @@ fn file_systems_are_made() -> Outcome {
         check(
             *said == format!("{kind}\nkept\n"),
             format!("{kind}: {said}"),
+        )?;
+    }
+    Ok(())
+}
+
+fn journal_is_apart() -> Outcome {
+    // jbd2 names a journal by its own disk, which comes after the cell's.
+    const LOOK: &str = "ls /proc/fs/jbd2; echo kept > f && sync f && cat f";
+    const NAMED: [(&[&str], &str); 3] = [
+        (&["-J", "device=nvme-plp:64M:none"], "lucdisk1"),
+        (&["-b", "1024", "-Jdevice=100us:64:64M:none"], "nullb1"),
+        (&[], "lucdisk0-8"),
+    ];
+    let mut cells = Vec::new();
+    for (arguments, name) in NAMED {
+        let mut cell = shell(name, &["nvme:300M"], &[LOOK])?;
+        cell.disks[0].mkfs_args = arguments.iter().map(ToString::to_string).collect();
+        cells.push(cell);
+    }
+    let result = run(&spec(cells)?, &mut Silent)?;
+    check(result.success(), result.failures().join("; "))?;
+    for (cell, (_, name)) in result.report.cells.iter().zip(NAMED) {
+        let said = &cell.steps[0].stdout;
+        check(
+            *said == format!("{name}\nkept\n"),
+            format!("{name}: {said}"),
         )?;
     }
     Ok(())

@@ -11,7 +11,7 @@ use luc_disk::Spec;
 use luc_disk::file_system::{JOURNAL_DISK_MIB_MIN, JOURNAL_MIB};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-use crate::disk::{DiskSpec, FsType};
+use crate::disk::{DiskSpec, FsType, journal_disk};
 
 /// Folders in which devices are made, one folder for each.
 const CONFIG_ROOTS: [&str; 2] = [NULL_ROOT, DISK_ROOT];
@@ -39,7 +39,9 @@ impl Disks {
             if spec.fs_type == FsType::None {
                 continue;
             }
-            format(index, spec)?;
+            // Disks of journals come after the cell's own.
+            let journal = make_journal(specs.len() + index, spec)?;
+            format(index, spec, journal.as_deref())?;
             mount_disk(index, spec)?;
             if index == 0 {
                 let _ = fs::remove_file(format!("{MOUNT_ROOT}/disk"));
@@ -132,30 +134,65 @@ fn journal_is_chosen(spec: &DiskSpec) -> bool {
         || spec.mkfs_args.iter().any(names_one)
 }
 
-fn format(index: usize, spec: &DiskSpec) -> Result<(), String> {
+/// Makes the disk that holds the journal, if it is another one, and returns its device.
+fn make_journal(index: usize, spec: &DiskSpec) -> Result<Option<String>, String> {
+    let Some(disk) = spec.journal_disk().map_err(|error| error.to_string())? else {
+        return Ok(None);
+    };
+    make_device(index, &disk)?;
+    // A file system's blocks must be as large as its journal's.
+    let mut words = spec.mkfs_args.iter().skip_while(|word| *word != "-b");
+    let block = words.nth(1).map_or("4096", String::as_str);
+    let device = device(index, &disk);
+    let uuid = format!("{FS_UUID}{index:02x}");
+    let arguments = [
+        "-q",
+        "-F",
+        "-b",
+        block,
+        "-O",
+        "journal_dev",
+        "-U",
+        &uuid,
+        &device,
+    ];
+    run_maker(index, "mke2fs", &arguments.map(str::to_owned))?;
+    Ok(Some(device))
+}
+
+fn format(index: usize, spec: &DiskSpec, journal: Option<&str>) -> Result<(), String> {
     let Some((maker, _)) = spec.fs_type.maker() else {
         return Ok(());
     };
     let uuid = format!("{FS_UUID}{index:02x}");
     // The fresh device reads as zeros: there is nothing to discard.
-    let arguments = match spec.fs_type {
-        FsType::Xfs => vec![
-            "-q".into(),
-            "-K".into(),
-            "-m".into(),
-            format!("uuid={uuid}"),
-        ],
-        FsType::Btrfs => vec!["-q".into(), "-K".into(), "-U".into(), uuid],
+    let fixed: Vec<String> = match spec.fs_type {
+        FsType::Xfs => vec!["-K".into(), "-m".into(), format!("uuid={uuid}")],
+        FsType::Btrfs => vec!["-K".into(), "-U".into(), uuid],
         // It would draw the seed of its checkpoints.
-        FsType::F2fs => ["-q", "-t", "0", "-r", "-T", "0", "-U", &uuid]
+        FsType::F2fs => ["-t", "0", "-r", "-T", "0", "-U", &uuid]
             .map(String::from)
             .to_vec(),
         _ => ext_arguments(spec, &uuid),
     };
+    let quiet = spec.fs_type.maker_arguments();
+    let mut arguments: Vec<_> = quiet.iter().map(ToString::to_string).chain(fixed).collect();
+    let own = spec
+        .mkfs_args
+        .iter()
+        .map(|argument| match (journal_disk(argument), journal) {
+            (Some(disk), Some(device)) => argument.replace(disk, device),
+            _ => argument.clone(),
+        });
+    arguments.extend(own);
+    arguments.push(device(index, spec));
+    run_maker(index, maker, &arguments)
+}
+
+/// Runs a program that makes a file system on a disk.
+fn run_maker(index: usize, maker: &str, arguments: &[String]) -> Result<(), String> {
     let output = Command::new(format!("/usr/sbin/{maker}"))
         .args(arguments)
-        .args(&spec.mkfs_args)
-        .arg(device(index, spec))
         .env_clear()
         .env("PATH", super::PATH)
         .stdin(Stdio::null())
@@ -173,12 +210,6 @@ fn format(index: usize, spec: &DiskSpec) -> Result<(), String> {
 }
 
 fn ext_arguments(spec: &DiskSpec, uuid: &str) -> Vec<String> {
-    let fs_type = spec.fs_type.driver();
-    let features: &[&str] = if spec.fs_type == FsType::Ext4NoJournal {
-        &["-O", "^has_journal"]
-    } else {
-        &[]
-    };
     // The fresh device reads as zeros: writing more of them would cost memory
     // and time. `mount_disk` keeps the kernel from doing it later.
     let extended =
@@ -189,9 +220,8 @@ fn ext_arguments(spec: &DiskSpec, uuid: &str) -> Vec<String> {
     } else {
         &["-J", &journal]
     };
-    ["-q", "-F", "-t", fs_type, "-U", uuid, "-E", &extended]
+    ["-U", uuid, "-E", &extended]
         .iter()
-        .chain(features)
         .chain(journal)
         .map(|&argument| argument.to_owned())
         .collect()

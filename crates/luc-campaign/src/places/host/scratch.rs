@@ -197,13 +197,10 @@ pub fn format(node: &Path, kind: FsType, arguments: &[String]) -> Result<(), Str
         return Ok(());
     };
     let mut command = Command::new(maker);
-    match kind {
-        FsType::Xfs | FsType::Btrfs | FsType::F2fs => command.args(["-q", "-f"]),
+    command.args(kind.maker_arguments());
+    if maker == "mke2fs" {
         // The mount options keep the kernel from writing inode tables later.
-        _ => command.args(["-q", "-F", "-t", kind.driver(), "-E", "lazy_itable_init=1"]),
-    };
-    if kind == FsType::Ext4NoJournal {
-        command.args(["-O", "^has_journal"]);
+        command.args(["-E", "lazy_itable_init=1"]);
     }
     let label = if kind == FsType::F2fs { "-l" } else { "-L" };
     command.args(arguments).args([label, LABEL]).arg(node);
