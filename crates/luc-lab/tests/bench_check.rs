@@ -30,6 +30,7 @@ fn workloads_that_come_with_the_program() {
         "shared-files",
         "open-loop",
         "queue",
+        "neighbours",
     ] {
         check().arg(name).assert().code(0);
     }

@@ -263,6 +263,20 @@ fn processors_are_the_bottleneck() {
     }
 }
 
+/// However busy neighbours keep the processor, tasks that sync wait for the journal.
+#[test]
+fn neighbours_keep_the_processor_busy() {
+    for (hogs, bounds) in [(1, (1.6, 1.5)), (4, (1.4, 1.3))] {
+        let what = format!("16 workers beside {hogs} tasks that compute");
+        let words = format!("run neighbours -D hogs={hogs} --seconds 4 --warmup-s 0 --settle");
+        compare(&what, &[bounds], |luc, seed| {
+            let mut setup = setup("nvme", 1, luc, seed);
+            setup.machine.mips.fill(1000.0);
+            vec![done(&words, &setup)]
+        });
+    }
+}
+
 /// LUC merges 64 threads into one convoy and keeps it for 512 commits. Then a window of the trial
 /// splits it, and what the threads do meanwhile must not keep LUC from merging them again.
 #[test]

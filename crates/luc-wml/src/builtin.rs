@@ -1,7 +1,7 @@
 //! Workloads that come with the program.
 
 /// The name and text of each built-in workload.
-pub const BUILTINS: [(&str, &str); 7] = [
+pub const BUILTINS: [(&str, &str); 8] = [
     ("varmail", include_str!("../../../workloads/varmail.f")),
     ("oltp", include_str!("../../../workloads/oltp.f")),
     ("webserver", include_str!("../../../workloads/webserver.f")),
@@ -15,6 +15,10 @@ pub const BUILTINS: [(&str, &str); 7] = [
     ),
     ("open-loop", include_str!("../../../workloads/open-loop.f")),
     ("queue", include_str!("../../../workloads/queue.f")),
+    (
+        "neighbours",
+        include_str!("../../../workloads/neighbours.f"),
+    ),
 ];
 
 /// Names that [`builtin_presets`] knows.

@@ -163,6 +163,7 @@ fn all_stock_personalities_run() {
         ("shared-files", "nthreads=4"),
         ("open-loop", "nthreads=4"),
         ("queue", "nthreads=4 compute=1000"),
+        ("neighbours", "nthreads=4"),
         ("oltp", "nshadows=6 ndbwriters=2 filesize=1m logfilesize=1m"),
     ] {
         let dir = tempfile::tempdir().expect("temporary directory");
