@@ -181,15 +181,15 @@ impl Account {
         share(part_ns, self.sync_ns).min(1.0)
     }
 
-    /// Returns a part, summed over all threads, per second of the trace, ns.
-    pub(super) fn per_s(&self, part_ns: f64) -> f64 {
-        share(part_ns * 1e9, self.duration_ns)
+    /// Returns an amount, summed over all threads, per second of the watched time.
+    pub(super) fn per_s(&self, amount: f64) -> f64 {
+        share(amount * 1e9, self.duration_ns)
     }
 }
 
 /// Returns the syncs per second of the watched time.
 pub(super) fn syncs_per_s(account: &Account, table: &ObservedTable) -> f64 {
-    share(table.sync.count as f64 * 1e9, account.duration_ns)
+    account.per_s(table.sync.count as f64)
 }
 
 /// Returns the time that commits cost writers, ns. Writers wait for a locked transaction at every

@@ -121,13 +121,14 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
     let waiters = asking_seen.then(|| blame(trace, &observed, By::Process).waiters);
     let groups = asking_seen.then(|| waiting_groups(trace, &observed));
     let control_groups = groups.flatten();
-    let processes = Processes::from_trace(trace, &observed, waiters.as_deref());
+    let account = &slices.whole.account;
+    let processes = Processes::from_trace(trace, &observed, account, waiters.as_deref());
     let lasting = LastingSyncs::from_trace(trace, dev);
     let untimed = UntimedSyncs::from_trace(trace, dev);
     let lasting_process = lasting
         .longest
         .map(|sync| trace.process(sync.tgid, sync.pid).name);
-    let io_limit = limits::reached(trace, &observed, &slices.whole.account, facts);
+    let io_limit = limits::reached(trace, &observed, account, facts);
     let mut verdicts = kinds::verdicts(&Case {
         slices: &slices,
         gains: &gains,

@@ -1,5 +1,6 @@
 //! The processes that cause the delays, and those that lose time to them.
 
+use super::account::Account;
 use super::evidence::PART_MIN;
 use super::kinds::BOUND_SHARE_MIN;
 use super::unseen;
@@ -57,6 +58,7 @@ pub struct Bulk {
     pub writer: String,
     /// Its share of the bytes written.
     pub bytes_share: f64,
+    /// Over the watched time.
     pub bytes_per_s: u64,
     /// Another process: that with the most time in syncs.
     pub waiter: String,
@@ -111,6 +113,7 @@ impl Processes {
     pub(super) fn from_trace(
         trace: &Trace,
         observed: &Observed,
+        account: &Account,
         waiters: Option<&[Waiter]>,
     ) -> Self {
         let names = names(trace, observed);
@@ -180,7 +183,7 @@ impl Processes {
         Self {
             causes,
             sufferers: all_seen.then_some(sufferers),
-            bulk: bulk(&tallies, trace).filter(|_| waiters.is_some()),
+            bulk: bulk(&tallies, account).filter(|_| waiters.is_some()),
         }
     }
 
@@ -204,8 +207,7 @@ impl Processes {
     }
 }
 
-fn bulk(tallies: &BTreeMap<&Process, Tally>, trace: &Trace) -> Option<Bulk> {
-    let (begin_ns, end_ns) = trace.bounds_ns()?;
+fn bulk(tallies: &BTreeMap<&Process, Tally>, account: &Account) -> Option<Bulk> {
     let bytes: f64 = tallies.values().map(|tally| tally.bytes as f64).sum();
     let sync_ns: f64 = tallies.values().map(|tally| tally.sync_ns).sum();
     let (writer, most) = tallies.iter().max_by_key(|(_, tally)| tally.bytes)?;
@@ -219,19 +221,16 @@ fn bulk(tallies: &BTreeMap<&Process, Tally>, trace: &Trace) -> Option<Bulk> {
         (&writer.name, &writer.cgroup),
         (&waiter.name, &waiter.cgroup),
     );
+    // A cast saturates, and the rate is not negative.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let bytes_per_s = account.per_s(most.bytes as f64) as u64;
     (bytes_share > MOST_SHARE).then(|| Bulk {
         writer,
         bytes_share,
-        bytes_per_s: per_s(most.bytes, end_ns.saturating_sub(begin_ns)),
+        bytes_per_s,
         waiter,
         flush_share: share(tally.flush_ns, tally.sync_ns),
     })
-}
-
-/// Converts a number in a time to a number per second.
-fn per_s(number: u64, ns: u64) -> u64 {
-    let per_s = u128::from(number) * 1_000_000_000 / u128::from(ns.max(1));
-    u64::try_from(per_s).unwrap_or(u64::MAX)
 }
 
 /// Returns the processes of the threads that sync, write or wait, by thread.

@@ -225,6 +225,21 @@ fn a_disk_that_somebody_fills_is_not_only_slow() {
     assert!(said.contains("Give culprit another disk"), "{said}");
     let said = advice(4096);
     assert!(!said.contains("culprit"), "{said}");
+
+    // A burst in a long quiet watch does not fill the disk.
+    let trace = filled(1 << 20);
+    let (_, end_ns) = trace.bounds_ns().unwrap();
+    let per_s = |watched_ns| {
+        let mut facts = facts();
+        facts.watched_ns = Some((0, watched_ns));
+        diagnose(&trace, DEV, &facts)
+            .processes
+            .bulk
+            .unwrap()
+            .bytes_per_s
+    };
+    let (short, long) = (per_s(end_ns), per_s(100 * end_ns));
+    assert!((99 * long..101 * long).contains(&short), "{short} {long}");
 }
 
 /// Two processes of one name are told apart by their control groups.
