@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::Pretended;
+use std::time::Instant;
+
+use common::{Load, Pretended, put_whole};
 use luc_test::command::{assert_begins, assert_ends, assert_holds};
 use luc_trace::{Header, Span, SpanKind};
 
@@ -253,6 +255,8 @@ fn what_the_module_does_not_count_is_not_known() {
     let writes = "whether writes wait for commits";
     assert!(unknown.iter().any(|one| one == writes), "{said}");
 
+    assert!(json["energy"].is_null(), "{said}");
+
     let said = machine.run(&["status"]);
     for line in [
         "  held       3 commits (75%) for - on average, 0 s at most",
@@ -261,4 +265,41 @@ fn what_the_module_does_not_count_is_not_known() {
     ] {
         assert!(said.lines().any(|one| one == line), "{line}\n{said}");
     }
+}
+
+/// The energy of the machine is told where it has counters; nothing is said where it has none.
+#[test]
+fn energy_is_that_of_the_watched_time() {
+    let machine = machine();
+    machine.run(&["on", "/srv/data"]);
+    let said = machine.run(&["doctor", "/srv/data", "--seconds", "1"]);
+    assert!(!said.contains("energy"), "{said}");
+
+    let package = "/sys/class/powercap/intel-rapl:0";
+    for (file, text) in [
+        ("name", "package-0\n"),
+        ("energy_uj", "0\n"),
+        ("max_energy_range_uj", "262143328850\n"),
+    ] {
+        machine.put(&format!("{package}/{file}"), text);
+    }
+    let since = Instant::now();
+    let _load = Load::new(machine.dir.path(), move |root| {
+        let joules = 40.0 * since.elapsed().as_secs_f64();
+        let file = root.join("sys/class/powercap/intel-rapl:0/energy_uj");
+        put_whole(&file, joules * 1e6);
+        None
+    });
+    let said = machine.run(&["doctor", "/srv/data", "--json", "--seconds", "1"]);
+    let json = json_of(&said);
+    assert_eq!(json["energy"]["boundary"]["of"], "packages", "{said}");
+    let watts = json["energy"]["watts"].as_f64().expect("watts");
+    assert!((20.0..80.0).contains(&watts), "{said}");
+    // The module counts no sync calls.
+    assert!(json["joules_per_sync"].is_null(), "{said}");
+    let said = machine.run(&["doctor", "/srv/data", "--seconds", "1"]);
+    assert_holds(
+        &said,
+        " W: 1 processor package alone, without DRAM and disks",
+    );
 }

@@ -19,6 +19,7 @@ use luc_host::{
     System, going_on, kernel, mapped, preconditions, process, rotation, sysfs, watching,
 };
 use luc_model::diagnosis::{DelayingDevice, Facts, IoLimit, Limiter, Luc};
+use luc_power::meter::{Energy, Meter as EnergyMeter};
 use luc_trace::{Header, Trace};
 
 use crate::WatchError;
@@ -29,6 +30,8 @@ pub use module::ModuleRecord;
 pub struct Examined {
     pub events: Events,
     pub file_systems: Vec<(Dev, Facts)>,
+    /// Energy of the machine while it was watched; `None` if it has no counters.
+    pub energy: Option<Energy>,
     /// Losses of events, one line each.
     pub notes: Vec<String>,
 }
@@ -136,6 +139,8 @@ impl Examiner {
         let fast_commits = |dev: Dev| journal::fast_commits(system, dev);
         let fast_before: Vec<Option<u64>> = devices.iter().map(|dev| fast_commits(*dev)).collect();
         let mut notes = Vec::new();
+        let meter = EnergyMeter::find(&system.path("/"), None).ok();
+        let energy_before = meter.as_ref().map(EnergyMeter::sample);
         let events = match self.source {
             Source::Tracer(mut tracer, settings) => {
                 let seen = tracer::watch(&mut tracer, &settings, limit, stop, system, &mut notes);
@@ -161,6 +166,8 @@ impl Examiner {
                 Events::Counted(record)
             }
         };
+        let energy = meter.zip(energy_before);
+        let energy = energy.map(|(meter, before)| before.until(&meter.sample()).energy());
         for ((dev, facts), before) in file_systems.iter_mut().zip(fast_before) {
             let both = before.zip(fast_commits(*dev));
             // The count begins again with a mount.
@@ -179,6 +186,7 @@ impl Examiner {
         Ok(Examined {
             events,
             file_systems,
+            energy,
             notes,
         })
     }
@@ -216,6 +224,7 @@ pub fn recorded(trace: Trace, system: &dyn System) -> Result<Examined, WatchErro
     Ok(Examined {
         file_systems: devs.into_iter().map(|dev| (dev, facts(dev))).collect(),
         events: Events::Traced(trace),
+        energy: None,
         notes: Vec::new(),
     })
 }

@@ -77,6 +77,7 @@ pub(super) fn recorded(trace: Trace) -> Result<Examined, WatchError> {
             lines_lost: trace.lines_lost.events,
             lines: Some(trace.lines),
         }),
+        energy: None,
         notes: Vec::new(),
     })
 }

@@ -10,6 +10,7 @@ use luc_host::journal::Journal;
 use luc_host::{Fault, HostError, System, steerable};
 use luc_model::diagnosis::{Account, Diagnosis, Facts, Glimpse, Relief};
 use luc_model::diagnosis::{diagnose, glimpse, render, render_glimpse};
+use luc_power::meter::Energy;
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 
@@ -28,7 +29,8 @@ use luc_watch::examination::{self, Events, Examined, Examiner, Refused};
 /// Attributes the time of syncs and writes to causes: commits for other tasks (sync delays),
 /// commits that block writers (write delays), the data flush, the device, a journal that is too
 /// small. Shows which cause dominates, which processes cause it, which processes suffer from it,
-/// the gain to expect from LUC, and the command to type next.
+/// the gain to expect from LUC, and the command to type next. Where the machine counts energy, shows
+/// what the whole machine took meanwhile.
 ///
 /// Without BPF, it reads the counters of LUC's module if LUC is on (`luc on --observe`), and names
 /// what these cannot show.
@@ -200,6 +202,10 @@ struct Report {
     relief: Relief,
     #[serde(flatten)]
     gaps: Option<Gaps>,
+    /// Energy of the machine while it was watched; null if it has no counters.
+    energy: Option<Energy>,
+    /// That energy by the syncs of all these file systems; null if one of the two is unknown.
+    joules_per_sync: Option<f64>,
     /// First those that take no writes.
     file_systems: Vec<Judged>,
 }
@@ -256,6 +262,14 @@ impl Judged {
         }
     }
 
+    /// The number of its syncs, if they were traced.
+    fn syncs(&self) -> Option<u64> {
+        match self {
+            Self::Traced(it) => Some(it.verdict.table.sync.count),
+            Self::Unsound(_) | Self::Counted(_) => None,
+        }
+    }
+
     fn page(&self) -> String {
         match self {
             Self::Unsound(it) => it.page(),
@@ -275,6 +289,8 @@ impl Report {
                 untraced: None,
                 relief: Relief::None,
                 gaps: None,
+                energy: None,
+                joules_per_sync: None,
                 file_systems: unsound.collect(),
             };
         };
@@ -301,6 +317,11 @@ impl Report {
         let file_systems: Vec<Judged> = unsound.chain(judged).collect();
         let reliefs = file_systems.iter().map(Judged::relief);
         let relief = reliefs.max().unwrap_or_default();
+        let read = examined.energy.as_ref().and_then(Energy::reading);
+        let syncs: u64 = file_systems.iter().filter_map(Judged::syncs).sum();
+        let joules_per_sync = read
+            .filter(|_| syncs > 0)
+            .map(|read| read.joules / syncs as f64);
         let (source, untraced, gaps) = match examined.events {
             Events::Traced(trace) => {
                 let gaps = Gaps::Tracer {
@@ -321,6 +342,8 @@ impl Report {
             untraced,
             relief,
             gaps: Some(gaps),
+            energy: examined.energy,
+            joules_per_sync,
             file_systems,
         }
     }
@@ -329,6 +352,15 @@ impl Report {
     fn print(&self, context: &mut Context) -> std::io::Result<()> {
         let pages: Vec<String> = self.file_systems.iter().map(Judged::page).collect();
         context.out.write_all(pages.join("\n").as_bytes())?;
+        if let Some(energy) = &self.energy {
+            let per_sync = self.joules_per_sync;
+            let per_sync = per_sync.map(|joules| format!("; {joules:.4} J per sync"));
+            writeln!(
+                context.out,
+                "\nenergy: {energy}{}",
+                per_sync.unwrap_or_default()
+            )?;
+        }
         if let Some(Gaps::Module {
             lines_lost: lost @ 1..,
         }) = self.gaps
