@@ -6,6 +6,7 @@ use luc_control::Dev;
 use serde::Serialize;
 
 use crate::error::HostError;
+use crate::kernel;
 use crate::mounts::{self, Mount};
 use crate::superblock::Superblock;
 use crate::system::{Located, System, as_text};
@@ -27,8 +28,10 @@ pub struct Journal {
     pub has_journal: Option<bool>,
     /// True if mounted read-only.
     pub read_only: bool,
-    /// Size of the journal in bytes, if the superblock could be read.
+    /// Size of the journal in bytes, if the superblock could be read, or its own device tells it.
     pub journal_bytes: Option<u64>,
+    /// The node of the journal's device, if it has one of its own.
+    pub journal_device: Option<String>,
     /// True if fast commits are switched on in the superblock, if it could be read.
     pub fast_commit: Option<bool>,
     /// Size of a block in bytes, if the superblock could be read.
@@ -58,6 +61,7 @@ impl Journal {
         let name = device_name(system, mount);
         let superblock = Superblock::read(system, &name);
         let task = system.read(&format!("/sys/fs/ext4/{name}/journal_task"));
+        let journal_device = journal_device(system, &name);
         Journal {
             // ext4 shows `<none>` if there is no journal.
             has_journal: task
@@ -66,7 +70,9 @@ impl Journal {
                 .or(superblock.as_ref().map(|superblock| superblock.has_journal)),
             journal_bytes: superblock
                 .as_ref()
-                .and_then(|superblock| superblock.journal_bytes),
+                .and_then(|superblock| superblock.journal_bytes)
+                .or_else(|| device_bytes(system, journal_device.as_deref()?)),
+            journal_device: journal_device.map(|name| node(system, &name)),
             block_bytes: superblock
                 .as_ref()
                 .and_then(|superblock| superblock.block_bytes),
@@ -96,6 +102,13 @@ impl Journal {
         }
     }
 
+    /// Whether a sync leaves data in the volatile cache of the file system's device, if it has one.
+    /// That is a fault of ext4 before 7.2 (seen on 6.1 and 6.12) if the journal has its own device,
+    /// unless one of two mount options orders data.
+    pub fn leaves_data_cached(&self, release: &str) -> bool {
+        self.journal_device.is_some() && leaves_data_cached(&self.options, release)
+    }
+
     /// Why LUC holds none of its commits, if it holds none; it still copies buffers out.
     pub fn holds_barred_by(&self) -> Option<&'static str> {
         let mut options = self.options.split(',');
@@ -107,6 +120,24 @@ impl Journal {
             None
         }
     }
+}
+
+/// The name of the journal's device, if it is not that of the file system. jbd2 calls the thread of
+/// a journal inside a file system `jbd2/DEVICE-INODE`, and else `jbd2/DEVICE`.
+fn journal_device(system: &dyn System, name: &str) -> Option<String> {
+    let comm = format!("/proc/{}/comm", thread(system, name)?);
+    let comm = system.read(&comm).ok()?;
+    let journal = comm.trim_end().strip_prefix("jbd2/")?;
+    let inside = journal.strip_prefix(name);
+    // Before Linux 5.17 the kernel cut names of threads.
+    let is_inside = inside.is_some_and(|inode| inode.starts_with('-')) || name.starts_with(journal);
+    (!is_inside).then(|| journal.to_owned())
+}
+
+fn leaves_data_cached(options: &str, release: &str) -> bool {
+    let mut options = options.split(',');
+    kernel::is_before(release, (7, 2)) == Some(true)
+        && !options.any(|option| matches!(option, "dioread_lock" | "nodelalloc"))
 }
 
 fn device_bytes(system: &dyn System, name: &str) -> Option<u64> {
@@ -329,6 +360,40 @@ pub fn devs(paths: &[PathBuf], system: &dyn System) -> Result<Vec<Dev>, HostErro
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_journal_may_have_its_own_device() {
+        for (name, comm, device) in [
+            ("vdb", "jbd2/vdb-8\n", None),
+            ("vdb", "jbd2/vdc\n", Some("vdc")),
+            ("nvme0n1p2", "jbd2/nvme0n1p2-\n", None),
+            ("mapper!data", "jbd2/mapper!dat\n", None),
+            ("vdb", "bash\n", None),
+        ] {
+            let task = format!("sys/fs/ext4/{name}/journal_task");
+            let (_tree, machine) = crate::tree(&[(&task, "77\n"), ("proc/77/comm", comm)]);
+            let found = journal_device(&machine, name);
+            assert_eq!(found.as_deref(), device, "{name} {comm}");
+        }
+    }
+
+    #[test]
+    fn a_sync_may_leave_data_in_a_cache() {
+        for (options, release, leaves) in [
+            ("rw", "6.12.95+deb12-cloud-amd64", true),
+            ("rw,data=journal", "6.1.0-56-cloud-amd64", true),
+            ("rw,dioread_lock", "6.12.95", false),
+            ("rw,nodelalloc,noatime", "6.12.95", false),
+            ("rw", "7.2.13+deb14-cloud-amd64", false),
+            ("rw", "unknown", false),
+        ] {
+            assert_eq!(
+                leaves_data_cached(options, release),
+                leaves,
+                "{options} {release}"
+            );
+        }
+    }
 
     #[test]
     fn fast_commits_are_read_or_unknown() {

@@ -45,6 +45,14 @@ pub fn release(system: &dyn System) -> io::Result<String> {
     Ok(text.trim().to_owned())
 }
 
+/// Whether a release is older than this version; `None` if it does not begin with one.
+pub fn is_before(release: &str, (major, minor): (u32, u32)) -> Option<bool> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    let mut number = || numbers.next()?.parse().ok();
+    let version: (u32, u32) = (number()?, number()?);
+    Some(version < (major, minor))
+}
+
 /// Where `luc.ko` is installed for a kernel, if it is.
 pub fn installed(system: &dyn System, release: &str) -> Option<String> {
     let base = format!("/lib/modules/{release}");

@@ -20,35 +20,37 @@ pub struct JournalCounts {
 /// The journal of a file system.
 pub struct Journal {
     info: PathBuf,
+    thread: PathBuf,
 }
 
 impl Journal {
-    /// Finds the journal of the file system that holds `dir`.
+    /// Finds the journal of the file system that holds `dir`, by its thread.
     pub fn below(dir: &Path) -> Option<Self> {
         let device = stat(dir).ok()?.st_dev;
         let link = format!("/sys/dev/block/{}:{}", major(device), minor(device));
         let target = fs::read_link(link).ok()?;
         // The kernel writes '/' as '!' in names, and so does the link.
-        let name = target.file_name()?.to_str()?.to_owned();
-        Self::named(Path::new("/proc/fs/jbd2"), &name)
+        let name = target.file_name()?.to_str()?;
+        let task = fs::read_to_string(format!("/sys/fs/ext4/{name}/journal_task")).ok()?;
+        let thread = Path::new("/proc").join(task.trim());
+        let comm = fs::read_to_string(thread.join("comm")).ok()?;
+        let info = Self::info(Path::new("/proc/fs/jbd2"), comm.trim_end())?;
+        Some(Self { info, thread })
     }
 
-    /// Finds the journal of a device. A journal inside the file system is called DEVICE-INODE, one
-    /// on its own device DEVICE.
-    fn named(root: &Path, device: &str) -> Option<Self> {
-        let entry = fs::read_dir(root).ok()?.flatten().find(|entry| {
-            entry.file_name().to_str().is_some_and(|name| {
-                name.strip_prefix(device).is_some_and(|rest| {
-                    rest.is_empty()
-                        || rest.strip_prefix('-').is_some_and(|inode| {
-                            !inode.is_empty() && inode.bytes().all(|b| b.is_ascii_digit())
-                        })
-                })
-            })
-        })?;
-        Some(Self {
-            info: entry.path().join("info"),
-        })
+    /// Finds the file of the journal with this thread. The thread of a journal inside the file
+    /// system is called `jbd2/DEVICE-INODE`, that of one on a device of its own `jbd2/DEVICE`.
+    fn info(root: &Path, thread: &str) -> Option<PathBuf> {
+        let name = thread.strip_prefix("jbd2/")?;
+        let whole = root.join(name).join("info");
+        if whole.exists() {
+            return Some(whole);
+        }
+        // Before Linux 5.17 (kernel commit d6986ce24fc0) the name was cut after 15 bytes.
+        let entries = fs::read_dir(root).ok()?.flatten();
+        let mut alike = entries.filter(|it| it.file_name().to_string_lossy().starts_with(name));
+        let found = alike.next()?;
+        alike.next().is_none().then(|| found.path().join("info"))
     }
 
     /// Returns the blocks that the journal holds: four times the most that a transaction may have.
@@ -68,30 +70,16 @@ impl Journal {
     }
 }
 
-/// Length at which the kernel cuts the name of a task.
-const COMM_BYTES: usize = 15;
-
 /// The kernel thread that commits a journal.
 pub struct Thread {
     schedstat: PathBuf,
 }
 
 impl Journal {
-    /// Finds the journal's thread: the only task of its name. `None` if two names are equal once
-    /// the kernel has cut them.
-    pub fn thread(&self) -> Option<Thread> {
-        let journal = self.info.parent()?.file_name()?.to_str()?;
-        let mut name = format!("jbd2/{journal}");
-        name.truncate(COMM_BYTES);
-        let is_it = |task: &fs::DirEntry| {
-            let comm = fs::read_to_string(task.path().join("comm"));
-            comm.is_ok_and(|comm| comm.trim_end() == name)
-        };
-        let mut tasks = fs::read_dir("/proc").ok()?.flatten().filter(is_it);
-        let task = tasks.next()?;
-        tasks.next().is_none().then(|| Thread {
-            schedstat: task.path().join("schedstat"),
-        })
+    pub fn thread(&self) -> Thread {
+        Thread {
+            schedstat: self.thread.join("schedstat"),
+        }
     }
 }
 
@@ -160,27 +148,25 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_journal_of_exactly_that_device() {
+    fn finds_the_journal_of_exactly_that_thread() {
         let root = tempfile::tempdir().expect("temporary directory");
-        for name in ["sda1-8", "sda10-8", "sdb", "nullb0-8", "sda-x"] {
+        for name in ["sda1-8", "sda10-8", "sdb", "nvme0n1p2-8", "nvme0n1p12-8"] {
             std::fs::create_dir(root.path().join(name)).expect("directory");
             std::fs::write(root.path().join(name).join("info"), INFO).expect("file");
         }
-        let found = |device: &str| {
-            Journal::named(root.path(), device).map(|j| {
-                let dir = j.info.parent().expect("has one").to_owned();
-                dir.file_name().expect("has one").to_owned()
-            })
-        };
-        assert_eq!(found("sda1"), Some("sda1-8".into()));
-        assert_eq!(found("sdb"), Some("sdb".into()));
-        assert_eq!(found("sda"), None);
-        assert_eq!(found("nullb"), None);
-        assert!(
-            Journal::named(root.path(), "sdb")
-                .expect("there")
-                .counts()
-                .is_some()
-        );
+        for (thread, name) in [
+            ("jbd2/sda1-8", Some("sda1-8")),
+            ("jbd2/sdb", Some("sdb")),
+            ("jbd2/nvme0n1p2-8", Some("nvme0n1p2-8")),
+            // Cut.
+            ("jbd2/nvme0n1p2-", Some("nvme0n1p2-8")),
+            ("jbd2/nvme0n1p1", Some("nvme0n1p12-8")),
+            ("jbd2/nvme0n1p", None),
+            ("jbd2/sdc-8", None),
+            ("bash", None),
+        ] {
+            let info = name.map(|name| root.path().join(name).join("info"));
+            assert_eq!(Journal::info(root.path(), thread), info, "{thread}");
+        }
     }
 }

@@ -66,6 +66,13 @@ pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
         );
         advice.push(format!("Unmount, then: tune2fs -O ^fast_commit {device}"));
     }
+    if facts.leaves_data_cached {
+        advice.push(
+            "The journal is on another device: there this kernel does not flush the file system's \
+             device for a sync, and a power cut may take synced data. Mount it with dioread_lock."
+                .into(),
+        );
+    }
     if !diagnosis.found_cost() {
         return advice;
     }

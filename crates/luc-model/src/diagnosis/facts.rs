@@ -59,6 +59,10 @@ pub struct Facts {
     pub device: Option<String>,
     pub device_bytes: Option<u64>,
     pub journal_bytes: Option<u64>,
+    /// The journal's block device, if it has one of its own.
+    pub journal_device: Option<String>,
+    /// True if a sync is known to leave data in the volatile cache of the file system's device.
+    pub leaves_data_cached: bool,
     pub block_bytes: Option<u64>,
     /// Mount options, separated by commas.
     pub mount_options: Option<String>,

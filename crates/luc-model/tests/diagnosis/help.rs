@@ -150,6 +150,29 @@ fn a_small_journal_is_made_larger() {
     };
     let text = render(&diagnose(&small.trace(), DEV, &large));
     assert!(!text.contains("tune2fs"), "{text}");
+    // A journal on a device of its own stays on one.
+    let apart = Facts {
+        journal_device: Some("/dev/nvme0n1p2".into()),
+        device_bytes: Some(100 << 20),
+        ..known.clone()
+    };
+    let text = render(&diagnose(&small.trace(), DEV, &apart));
+    for part in [
+        "It has /dev/nvme0n1p2 for itself.",
+        "mke2fs -b 4096 -O journal_dev LARGER",
+        "tune2fs -O ^has_journal /dev/vdb",
+        "tune2fs -J device=LARGER /dev/vdb",
+    ] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+    assert!(!text.contains("-J size="), "{text}");
+    assert!(!text.contains("dioread_lock"), "{text}");
+    let cached = Facts {
+        leaves_data_cached: true,
+        ..apart
+    };
+    let text = render(&diagnose(&small.trace(), DEV, &cached));
+    assert!(text.contains("Mount it with dioread_lock."), "{text}");
     // A remedy fits the device.
     for (device_mib, wanted) in [(100, "larger device"), (1024, "tune2fs -J size=128 ")] {
         let little = Facts {

@@ -298,6 +298,7 @@ fn sentence(note: &str) -> String {
 /// This machine's facts about its journals.
 pub fn facts(journals: &[Journal], system: &dyn System) -> Vec<(Dev, Facts)> {
     let luc_obstacle = preconditions::obstacle(system);
+    let release = kernel::release(system).unwrap_or_default();
     let facts = |journal: &Journal| {
         let point = journal.mount_points.first();
         // If it is not mounted here, it is known by its device.
@@ -310,6 +311,8 @@ pub fn facts(journals: &[Journal], system: &dyn System) -> Vec<(Dev, Facts)> {
             device: Some(journal.node.clone()),
             device_bytes: journal.device_bytes,
             journal_bytes: journal.journal_bytes,
+            journal_device: journal.journal_device.clone(),
+            leaves_data_cached: journal.leaves_data_cached(&release),
             block_bytes: journal.block_bytes,
             mount_options: Some(journal.options.clone()),
             luc: Some(mode(journal.device, system)),

@@ -62,8 +62,10 @@ fn verdict(case: &Case<'_>) -> Verdict {
 
 fn larger_journal(facts: &Facts, advice: &mut Vec<String>) {
     let size = facts.journal_bytes;
+    let apart = facts.journal_device.as_deref();
     let room = facts
         .device_bytes
+        .filter(|_| apart.is_none())
         .map_or(u64::MAX, |bytes| bytes / DEVICE_SHARE_MAX);
     let useful = size.map_or(JOURNAL_BYTES_MAX, |bytes| {
         let larger = bytes.saturating_mul(4);
@@ -80,12 +82,26 @@ fn larger_journal(facts: &Facts, advice: &mut Vec<String>) {
         return;
     }
     let shown = words::bytes(wanted_mib << 20);
-    advice.push(format!(
-        "A journal of {shown} would have room. With that much space free, unmount the file system, \
-         then:"
-    ));
     let device = facts.device.as_deref().unwrap_or("DEVICE");
-    advice.push(format!("tune2fs -O ^has_journal {device}"));
-    advice.push(format!("tune2fs -J size={wanted_mib} {device}"));
+    let leave = format!("tune2fs -O ^has_journal {device}");
+    advice.push(format!("A journal of {shown} would have room."));
+    if let Some(apart) = apart {
+        let block = facts.block_bytes.unwrap_or(4096);
+        advice.extend([
+            format!(
+                "It has {apart} for itself. With a larger device, LARGER, as fast, unmount the \
+                 file system, then:"
+            ),
+            format!("mke2fs -b {block} -O journal_dev LARGER"),
+            leave,
+            format!("tune2fs -J device=LARGER {device}"),
+        ]);
+    } else {
+        advice.extend([
+            "With that much space free, unmount the file system, then:".into(),
+            leave,
+            format!("tune2fs -J size={wanted_mib} {device}"),
+        ]);
+    }
     advice.push("Then look again.".into());
 }

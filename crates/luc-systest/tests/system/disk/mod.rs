@@ -29,6 +29,7 @@ fn jobs() -> Result<Vec<Job>, Trouble> {
         Job::new("disk_life", &[])?.allow(LUCDISK_FAILS),
         Job::new("disk_cuts", &[])?,
         Job::new("disk_osync", &[])?,
+        Job::new("disk_journal", &[])?,
     ])
 }
 
