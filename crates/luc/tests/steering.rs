@@ -316,7 +316,7 @@ fn status_is_for_programs() {
     assert_snapshot!(dense(&report.to_string()));
 }
 
-/// No commit is held if the mount forbids it, and on stacked file systems the waits add up.
+/// No commit is held if the mount forbids it, and on stacked file systems a sync may wait twice.
 #[test]
 fn what_lies_with_the_mount_is_told() {
     let machine = Pretended::new();

@@ -68,8 +68,8 @@ pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
     }
     if facts.leaves_data_cached {
         advice.push(
-            "The journal is on another device: there this kernel does not flush the file system's \
-             device for a sync, and a power cut may take synced data. Mount it with dioread_lock."
+            "The journal is on another device. This kernel then does not flush the file system's own \
+             device for a sync, so a power cut may take synced data. Mount it with dioread_lock."
                 .into(),
         );
     }

@@ -255,7 +255,8 @@ fn lines(status: &AttachedStatus) -> Vec<(&'static str, String)> {
 /// Tells what LUC on both file systems of a stack means for a sync of the upper one.
 pub fn stacked(on: &[String]) -> Option<String> {
     let names = on.join(" and ").replace('!', "/");
-    (!on.is_empty()).then(|| format!("on {names}, where LUC is also on: waits add up"))
+    (!on.is_empty())
+        .then(|| format!("on {names}, where LUC is also on: a sync may wait for a hold in each"))
 }
 
 /// The policy's name, with both axes if their pair has no name.
