@@ -6,5 +6,5 @@ luc-lab bench create-fsync --threads 4 --seconds 600 --warmup-s 0 /mnt/0 > /dev/
 line="luc: nullb0: verdict after [0-9]* pairs: go on; throughput +[0-9]* permille, waiting +[0-9]* permille better by holding"
 is "verdicts" 1 "$(dmesg | grep -c "$line")"
 is "lines about verdicts" 1 "$(dmesg | grep -c 'luc: .*verdict')"
-dmesg | grep verdict
 yes "off" luc off --all
+finish

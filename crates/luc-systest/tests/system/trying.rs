@@ -34,8 +34,9 @@ fn trying(kernel: &str) -> Outcome {
     judge(&answer, "helped", range, begin)?;
     // Five pairs: an interval is 3% wide, and its mean lies up to 2% from 1.
     judge(&answer, "lone", 0.95..1.05, "")?;
-    // The bad knobs add 16 ms of waiting to two requests of 10 ms.
-    judge(&answer, "harmed", 0.5..0.6, "LUC harms here: it gives ")
+    // The bad knobs add 16 ms of waiting to two requests of 10 ms: 0.56, and up to 0.61 where
+    // programs without optimisation take longer in between.
+    judge(&answer, "harmed", 0.45..0.7, "LUC harms here: it gives ")
 }
 
 /// Checks that the ratio's whole interval is in the range, that both sides were measured in full,
