@@ -60,13 +60,15 @@ impl Journal {
     fn from_mount(system: &dyn System, table: &[Mount], mount: &Mount) -> Self {
         let name = device_name(system, mount);
         let superblock = Superblock::read(system, &name);
-        let task = system.read(&format!("/sys/fs/ext4/{name}/journal_task"));
-        let journal_device = journal_device(system, &name);
+        let task = system
+            .read(&format!("/sys/fs/ext4/{name}/journal_task"))
+            .ok();
+        let task = task.as_deref().map(str::trim);
+        let journal_device = task.and_then(|task| journal_device(system, &name, task));
         Journal {
             // ext4 shows `<none>` if there is no journal.
             has_journal: task
-                .ok()
-                .map(|task| task.trim() != "<none>")
+                .map(|task| task != "<none>")
                 .or(superblock.as_ref().map(|superblock| superblock.has_journal)),
             journal_bytes: superblock
                 .as_ref()
@@ -124,9 +126,8 @@ impl Journal {
 
 /// The name of the journal's device, if it is not that of the file system. jbd2 calls the thread of
 /// a journal inside a file system `jbd2/DEVICE-INODE`, and else `jbd2/DEVICE`.
-fn journal_device(system: &dyn System, name: &str) -> Option<String> {
-    let comm = format!("/proc/{}/comm", thread(system, name)?);
-    let comm = system.read(&comm).ok()?;
+fn journal_device(system: &dyn System, name: &str, thread: &str) -> Option<String> {
+    let comm = system.read(&format!("/proc/{thread}/comm")).ok()?;
     let journal = comm.trim_end().strip_prefix("jbd2/")?;
     let inside = journal.strip_prefix(name);
     // Before Linux 5.17 the kernel cut names of threads.
@@ -370,9 +371,8 @@ mod tests {
             ("mapper!data", "jbd2/mapper!dat\n", None),
             ("vdb", "bash\n", None),
         ] {
-            let task = format!("sys/fs/ext4/{name}/journal_task");
-            let (_tree, machine) = crate::tree(&[(&task, "77\n"), ("proc/77/comm", comm)]);
-            let found = journal_device(&machine, name);
+            let (_tree, machine) = crate::tree(&[("proc/77/comm", comm)]);
+            let found = journal_device(&machine, name, "77");
             assert_eq!(found.as_deref(), device, "{name} {comm}");
         }
     }

@@ -20,7 +20,8 @@ pub struct JournalCounts {
 /// The journal of a file system.
 pub struct Journal {
     info: PathBuf,
-    thread: PathBuf,
+    /// The folder of its thread; `None` in a namespace that does not show it.
+    thread: Option<PathBuf>,
 }
 
 impl Journal {
@@ -31,10 +32,16 @@ impl Journal {
         let target = fs::read_link(link).ok()?;
         // The kernel writes '/' as '!' in names, and so does the link.
         let name = target.file_name()?.to_str()?;
-        let task = fs::read_to_string(format!("/sys/fs/ext4/{name}/journal_task")).ok()?;
-        let thread = Path::new("/proc").join(task.trim());
-        let comm = fs::read_to_string(thread.join("comm")).ok()?;
-        let info = Self::info(Path::new("/proc/fs/jbd2"), comm.trim_end())?;
+        let task = fs::read_to_string(format!("/sys/fs/ext4/{name}/journal_task")).ok();
+        let thread = task.map(|task| Path::new("/proc").join(task.trim()));
+        let comm = thread
+            .as_ref()
+            .map(|it| fs::read_to_string(it.join("comm")));
+        let comm = comm.and_then(std::result::Result::ok);
+        // Where the thread is not shown, the journal is taken for one inside the file system.
+        let called = comm.clone().unwrap_or_else(|| format!("jbd2/{name}-"));
+        let info = Self::info(Path::new("/proc/fs/jbd2"), called.trim_end())?;
+        let thread = thread.filter(|_| comm.is_some());
         Some(Self { info, thread })
     }
 
@@ -76,10 +83,9 @@ pub struct Thread {
 }
 
 impl Journal {
-    pub fn thread(&self) -> Thread {
-        Thread {
-            schedstat: self.thread.join("schedstat"),
-        }
+    pub fn thread(&self) -> Option<Thread> {
+        let schedstat = self.thread.as_ref()?.join("schedstat");
+        Some(Thread { schedstat })
     }
 }
 
@@ -161,6 +167,8 @@ mod tests {
             // Cut.
             ("jbd2/nvme0n1p2-", Some("nvme0n1p2-8")),
             ("jbd2/nvme0n1p1", Some("nvme0n1p12-8")),
+            // The thread is not shown.
+            ("jbd2/sda1-", Some("sda1-8")),
             ("jbd2/nvme0n1p", None),
             ("jbd2/sdc-8", None),
             ("bash", None),

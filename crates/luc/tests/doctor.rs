@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Instant;
 
-use common::{Load, Pretended, put_whole};
+use common::{Load, Pretended, count_energy, set_energy};
 use luc_test::command::{assert_begins, assert_ends, assert_holds};
 use luc_trace::{Header, Span, SpanKind};
 
@@ -275,19 +275,10 @@ fn energy_is_that_of_the_watched_time() {
     let said = machine.run(&["doctor", "/srv/data", "--seconds", "1"]);
     assert!(!said.contains("energy"), "{said}");
 
-    let package = "/sys/class/powercap/intel-rapl:0";
-    for (file, text) in [
-        ("name", "package-0\n"),
-        ("energy_uj", "0\n"),
-        ("max_energy_range_uj", "262143328850\n"),
-    ] {
-        machine.put(&format!("{package}/{file}"), text);
-    }
+    count_energy(&machine);
     let since = Instant::now();
     let _load = Load::new(machine.dir.path(), move |root| {
-        let joules = 40.0 * since.elapsed().as_secs_f64();
-        let file = root.join("sys/class/powercap/intel-rapl:0/energy_uj");
-        put_whole(&file, joules * 1e6);
+        set_energy(root, 40.0 * since.elapsed().as_secs_f64());
         None
     });
     let said = machine.run(&["doctor", "/srv/data", "--json", "--seconds", "1"]);

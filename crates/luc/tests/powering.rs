@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::Instant;
 
-use common::{Load, Pretended, ended, put_whole, signal, start};
+use common::{Load, Pretended, count_energy, ended, set_energy, signal, start};
 use luc_test::command::{assert_begins, assert_ends, assert_holds};
 use luc_test::waiting::until;
 use rustix::process::Signal;
@@ -17,7 +17,6 @@ const POLICIES: [&str; 2] = [
     "/sys/devices/system/cpu/cpufreq/policy0",
     "/sys/devices/system/cpu/cpufreq/policy4",
 ];
-const ENERGY: &str = "sys/class/powercap/intel-rapl:0/energy_uj";
 const LOCK: &str = "run/luc-settings";
 
 /// A machine with LUC on for /srv/data, and two policies of the clock.
@@ -48,11 +47,7 @@ impl Host {
 
     /// A load that is this much slower at the lower clock; the package takes 40 W or 20 W.
     fn load(&self, at_lower: f64) -> Load {
-        let package = "/sys/class/powercap/intel-rapl:0";
-        self.machine.put(&format!("{package}/name"), "package-0\n");
-        self.machine.put(&format!("{package}/energy_uj"), "0\n");
-        let range = format!("{package}/max_energy_range_uj");
-        self.machine.put(&range, "262143328850\n");
+        count_energy(&self.machine);
         let counted = std::sync::Mutex::new((Instant::now(), 0.0));
         Load::new(&self.root, move |root| {
             let (share, watts) = match khz(root, POLICIES[0]).as_str() {
@@ -63,8 +58,8 @@ impl Host {
             let mut counted = counted.lock().expect("one thread");
             let time = counted.0.elapsed();
             counted.0 += time;
-            counted.1 += watts * 1e6 * time.as_secs_f64();
-            put_whole(&root.join(ENERGY), counted.1);
+            counted.1 += watts * time.as_secs_f64();
+            set_energy(root, counted.1);
             Some(2000.0 * share)
         })
     }

@@ -9,7 +9,7 @@ use std::process::{Child, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Load, Pretended, ended, next_line, put_whole, signal, start};
+use common::{Load, Pretended, count_energy, ended, next_line, set_energy, signal, start};
 use luc_test::command::{assert_ends, assert_holds};
 use luc_test::waiting::until;
 use rustix::process::Signal;
@@ -120,19 +120,10 @@ fn a_trial_tells_what_luc_gives_and_leaves_it_as_it_was() {
 #[test]
 fn a_trial_for_programs() {
     let host = Host::new();
-    let package = "/sys/class/powercap/intel-rapl:0";
-    for (file, text) in [
-        ("name", "package-0\n"),
-        ("energy_uj", "0\n"),
-        ("max_energy_range_uj", "262143328850\n"),
-    ] {
-        host.machine.put(&format!("{package}/{file}"), text);
-    }
+    count_energy(&host.machine);
     let since = Instant::now();
     let _load = Load::new(&host.root, move |root| {
-        let joules = 40.0 * since.elapsed().as_secs_f64();
-        let file = root.join("sys/class/powercap/intel-rapl:0/energy_uj");
-        put_whole(&file, joules * 1e6);
+        set_energy(root, 40.0 * since.elapsed().as_secs_f64());
         match mode_in(&root.join(DIR)).as_str() {
             "steer" => Some(900.0),
             "observe" => Some(1000.0),

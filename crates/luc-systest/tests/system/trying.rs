@@ -36,7 +36,7 @@ fn trying(kernel: &str) -> Outcome {
     judge(&answer, "lone", 0.95..1.05, "")?;
     // The bad knobs add 16 ms of waiting to two requests of 10 ms: 0.56, and up to 0.61 where
     // programs without optimisation take longer in between.
-    judge(&answer, "harmed", 0.45..0.7, "LUC harms here: it gives ")
+    judge(&answer, "harmed", 0.5..0.65, "LUC harms here: it gives ")
 }
 
 /// Checks that the ratio's whole interval is in the range, that both sides were measured in full,

@@ -99,7 +99,7 @@ struct Watched<'a> {
 impl<'a> Watched<'a> {
     fn new(journal: &'a Journal) -> Option<Self> {
         journal.counts()?;
-        let thread = journal.thread();
+        let thread = journal.thread()?;
         Some(Self { journal, thread })
     }
 

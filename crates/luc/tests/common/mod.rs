@@ -51,6 +51,26 @@ impl Load {
     }
 }
 
+/// Gives the machine a processor package that counts energy, so far none.
+pub fn count_energy(machine: &Pretended) {
+    let package = "/sys/class/powercap/intel-rapl:0";
+    for (file, text) in [
+        ("name", "package-0\n"),
+        ("energy_uj", "0\n"),
+        ("max_energy_range_uj", "262143328850\n"),
+    ] {
+        machine.put(&format!("{package}/{file}"), text);
+    }
+}
+
+/// Sets the energy that the package has taken.
+pub fn set_energy(root: &Path, joules: f64) {
+    put_whole(
+        &root.join("sys/class/powercap/intel-rapl:0/energy_uj"),
+        joules * 1e6,
+    );
+}
+
 /// Replaces a counter atomically; its folder may be gone.
 pub fn put_whole(file: &Path, value: f64) {
     let beside = file.with_extension("beside");
