@@ -2,12 +2,12 @@
 /*
  * Writes to FILE until it is killed, and makes the bytes durable in a way of its own:
  *
- *	writer osync FILE	appends 4 KiB to a file with O_SYNC
+ *	writer osync FILE	appends 100 bytes to a file with O_SYNC
  *	writer overwrite FILE	overwrites 4 KiB within 256, with O_DSYNC
  *	writer direct FILE	the same with direct I/O
  *	writer flag FILE	overwrites 4 KiB by pwritev2() with RWF_DSYNC
- *	writer syncfs FILE	appends 4 KiB and calls syncfs()
- *	writer uring FILE	appends 100 bytes and syncs by io_uring
+ *	writer syncfs FILE	appends 100 bytes and calls syncfs()
+ *	writer uring FILE	appends 4 KiB and syncs by io_uring
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -77,13 +77,27 @@ static void sync_by(struct ring *ring, int fd)
 	__atomic_store_n(ring->head, *ring->head + 1, __ATOMIC_RELEASE);
 }
 
+/* Overwrites need blocks that are allocated and written: no commit is about them then. */
+static void fill(const char *name, const char *block)
+{
+	int fd = open(name, O_WRONLY | O_CREAT, 0600);
+
+	if (fd < 0)
+		fail(name);
+	for (off_t at = 0; at < FILE_BYTES; at += BLOCK)
+		if (write(fd, block, BLOCK) != BLOCK)
+			fail("write");
+	if (fsync(fd) || close(fd))
+		fail("fsync");
+}
+
 int main(int argc, char **argv)
 {
 	static char block[BLOCK] __attribute__((aligned(BLOCK))) = "written";
 	struct iovec all = { block, BLOCK };
 	struct ring ring;
 	const char *how;
-	int flags = O_WRONLY | O_CREAT, fd;
+	int flags = O_WRONLY | O_CREAT, fd, overwrites;
 
 	if (argc != 3)
 		return 2;
@@ -98,17 +112,16 @@ int main(int argc, char **argv)
 		ring = make_ring();
 	else if (strcmp(how, "flag") && strcmp(how, "syncfs"))
 		return 2;
+	overwrites = !strcmp(how, "overwrite") || !strcmp(how, "direct") || !strcmp(how, "flag");
+	if (overwrites)
+		fill(argv[2], block);
 	fd = open(argv[2], flags, 0600);
 	if (fd < 0)
 		fail(argv[2]);
-	if (!strcmp(how, "overwrite") || !strcmp(how, "direct") || !strcmp(how, "flag")) {
-		for (off_t at = 0; at < FILE_BYTES; at += BLOCK)
-			if (pwrite(fd, block, BLOCK, at) != BLOCK)
-				fail("pwrite");
+	if (overwrites)
 		for (off_t at = 0;; at = (at + BLOCK) % FILE_BYTES)
 			if (pwritev2(fd, &all, 1, at, strcmp(how, "flag") ? 0 : RWF_DSYNC) < 0)
 				fail("pwritev2");
-	}
 	for (;;) {
 		if (write(fd, block, strcmp(how, "uring") ? BLOCK : 100) < 0)
 			fail("write");
