@@ -345,8 +345,10 @@ fn paths(cell: &Cell, named: &NamedArm) -> steps::Paths {
     }
 }
 
+/// What this machine lacks or refuses (a program, a file, room on its disk) ends the campaign: it is
+/// no fact about the cell, and would be kept as one.
 fn failed(error: &LabError) -> CampaignError {
-    if error.is_missing_prerequisite() {
+    if error.is_missing_prerequisite() || matches!(error, LabError::Io { .. }) {
         return unavailable(error);
     }
     CampaignError::Failed {
@@ -368,6 +370,15 @@ mod tests {
     use std::fs::File;
 
     use super::*;
+
+    #[test]
+    fn a_fault_of_this_machine_is_none_of_the_cell() {
+        let missing = std::io::ErrorKind::NotFound.into();
+        let ends = failed(&LabError::io("find", "the programs of LUC")(missing));
+        assert!(matches!(ends, CampaignError::Unavailable { .. }), "{ends}");
+        let cell = failed(&LabError::BadResults("none".to_owned()));
+        assert!(matches!(cell, CampaignError::Failed { .. }), "{cell}");
+    }
     use crate::{campaigns, points};
 
     const S: u64 = 1_000_000_000;
