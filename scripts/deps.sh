@@ -11,7 +11,8 @@
 set -euo pipefail
 
 readonly QEMU_MIN=8.2
-readonly RUST_MIN=1.88
+RUST_MIN=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$(dirname "$0")/../Cargo.toml")
+readonly RUST_MIN
 LOG=$(dirname "$0")/../out/deps.log
 readonly LOG
 

@@ -24,7 +24,7 @@ macro_rules! codes {
     (@verbs any) => { [] as [&str; 0] };
     (@verbs machine) => {
         ["probe", "doctor", "on", "off", "status", "set", "try", "power", "guard", "top",
-         "exporter", "service", "trace"]
+         "exporter", "service", "trace", "bench", "campaign", "recommend"]
     };
     (@verbs [$($verb:literal)+]) => { [$($verb),+] };
 }
@@ -51,10 +51,12 @@ codes! {
     FiguresMissed = 15 ["campaign"] "a figure missed its bound",
     WorkloadFile = 16 ["bench" "sim"] "the workload file is invalid or cannot be read",
     LabUnavailable = 19
-        ["demo" "bench" "run" "torture" "campaign" "reproduce" "fetch" "build" "debug-kernel"]
+        ["demo" "bench" "run" "torture" "campaign" "recommend" "reproduce" "fetch" "build"
+         "debug-kernel"]
         "QEMU, a package, a mirror or another requirement is missing",
     Lab = 20
-        ["demo" "run" "torture" "campaign" "reproduce" "fetch" "build" "debug-kernel" "disks"]
+        ["demo" "run" "torture" "campaign" "recommend" "reproduce" "fetch" "build" "debug-kernel"
+         "disks"]
         "the virtual machine could not be run",
     KernelLog = 21 ["run"] "the guest's kernel log contains a warning or an error",
     Command = 22 ["run" "trace"]
@@ -64,7 +66,7 @@ codes! {
     PromiseBroken = 25 ["torture" "promises"]
         "the files lack something that a sync acknowledged, or hold something impossible",
     LucHelps = 26 ["doctor"] "something costs time, and LUC would or might help",
-    Campaign = 27 ["campaign" "demo" "reproduce"]
+    Campaign = 27 ["campaign" "demo" "recommend" "reproduce" "sim"]
         "the file, a key or the directory of results is invalid, or in use",
     Changed = 28 ["campaign"] "a figure changed",
     BackEnd = 29 ["campaign"] "the back-end is unavailable or rejected a job",

@@ -96,10 +96,11 @@ pub fn command<P: Program>() -> clap::Command {
     help::grouped(command, P::GROUPS)
 }
 
-/// The names of a program's verbs.
+/// The names of a program's verbs; those that its help hides have no codes there either.
 fn verbs_of(program: &clap::Command) -> Vec<&str> {
     let verbs = program.get_subcommands();
-    verbs.map(clap::Command::get_name).collect()
+    let shown = verbs.filter(|verb| !verb.is_hide_set());
+    shown.map(clap::Command::get_name).collect()
 }
 
 /// Runs a whole program: parses the command line, runs the verb, reports the outcome.

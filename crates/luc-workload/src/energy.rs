@@ -21,7 +21,7 @@ pub struct EnergyOptions {
     energy: bool,
     /// Measure energy by a command for the shell, or by a serial device, that gives one number of
     /// watts a line
-    #[arg(long, value_name = "COMMAND|FILE", requires = "energy")]
+    #[arg(long, value_name = "COMMAND|DEVICE", requires = "energy")]
     meter: Option<String>,
     /// Seconds of rest before the load, in which idle power is measured; 0 leaves it out
     #[arg(long, value_name = "S", requires = "energy", default_value_t = IDLE_S,

@@ -345,8 +345,8 @@ fn paths(cell: &Cell, named: &NamedArm) -> steps::Paths {
     }
 }
 
-/// What this machine lacks or refuses (a program, a file, room on its disk) ends the campaign: it is
-/// no fact about the cell, and would be kept as one.
+/// A fault of this machine ends the campaign (a program or a file is missing, its disk is full): it
+/// is no fact about the cell, and would be kept as one.
 fn failed(error: &LabError) -> CampaignError {
     if error.is_missing_prerequisite() || matches!(error, LabError::Io { .. }) {
         return unavailable(error);

@@ -225,7 +225,7 @@ fn runs(plan: &Plan) -> Vec<String> {
                     Quit::FirstDone => ", or until the first thread ends",
                 };
                 let report = report_every_s.map_or(String::new(), |every_s| {
-                    format!(", a report every {every_s} s")
+                    format!(", without its report every {every_s} s")
                 });
                 format!("{time}{end}{report}")
             }

@@ -28,8 +28,8 @@ use luc_watch::time::wait;
 /// With BPF, it counts the commits, syncs and waits of every ext4 and ext3 journal from the moment
 /// it starts, and the machine's energy if it has counters. For journals with LUC on, it also serves
 /// the counters of `luc status`. If neither BPF nor the module is available, every
-/// `luc_tracer_attached` is 0 and the exporter keeps running. docs/grafana-dashboard.json is a
-/// dashboard of the metrics; docs/prometheus-alerts.yml holds alerting rules.
+/// `luc_tracer_attached` is 0 and the exporter keeps running. The package puts a dashboard of the
+/// metrics and alerting rules into /usr/share/luc (grafana-dashboard.json, prometheus-alerts.yml).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc exporter\n\
