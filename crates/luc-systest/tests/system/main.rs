@@ -101,10 +101,5 @@ fn tests() -> Vec<Trial> {
 
 fn main() -> ExitCode {
     let tests = tests();
-    let conclusion = libtest_mimic::run(&Arguments::from_args(), tests);
-    if doctor::well() {
-        conclusion.exit_code()
-    } else {
-        ExitCode::FAILURE
-    }
+    libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
 }
