@@ -1,5 +1,6 @@
 # etcd, alone or beside a neighbour on the same file system.
 URL=http://127.0.0.1:23790
+free 23790 23800
 case ${NEIGHBOUR:-} in
 unpack) image 500 ;;
 install) debs 20 ;;

@@ -52,6 +52,17 @@ room() {
 		failed "the disk has less than $1 MiB of room"
 }
 
+# free PORT...: fails if a server listens on one of them, which would be measured instead.
+free() {
+	for port in "$@"; do
+		! cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
+			mawk -v port="$(printf ':%04X' "$port")" '
+				$4 == "0A" && substr($2, length($2) - 4) == port { found = 1 }
+				END { exit !found }' ||
+			failed "port $port is taken: another server listens on it"
+	done
+}
+
 # serve NAME COMMAND...: starts a server whose messages go to $TMP/NAME.log.
 serve() {
 	log=$TMP/$1.log

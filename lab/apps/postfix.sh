@@ -72,10 +72,10 @@ drain() {
 		failed "Postfix cannot deliver: $(grep -m 1 -E 'status=(bounced|deferred)' "$TMP/postfix.log")"
 }
 
+free $PORT
 serve postfix $WITH master -c "$etc"
 await postfix smtp-source $source 127.0.0.1:$PORT
 drain
-[ "$(delivered)" = 1 ] || failed "port $PORT is taken: another server has the first message"
 # Every client's processes start before the measurement.
 run smtp-source smtp-source $source -d -s "$CLIENTS" -m $((CLIENTS * 10)) 127.0.0.1:$PORT
 drain

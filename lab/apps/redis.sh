@@ -1,5 +1,6 @@
 # Redis with an append-only file that is synced before each answer.
 PORT=23791
+free $PORT
 serve redis $WITH redis-server --port $PORT --bind 127.0.0.1 --dir "$DIR" --save '' --appendonly yes \
 	--appendfsync always
 await redis redis-cli -p $PORT ping

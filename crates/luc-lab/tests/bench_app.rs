@@ -176,6 +176,21 @@ fn a_script_that_does_not_keep_to_the_table_is_refused() {
     }
 }
 
+/// Another server would answer in place of the one that is measured.
+#[test]
+fn a_port_that_is_taken_is_named() {
+    for address in ["127.0.0.1:0", "[::]:0"] {
+        let server = std::net::TcpListener::bind(address).expect("a free port");
+        let port = server.local_addr().expect("an address").port();
+        let script = format!("free {port}; serve db sleep 1000; await db true");
+        let why = format!("port {port} is taken: another server listens on it");
+        assert_holds(&Place::refused(&script), &why);
+        drop(server);
+        let line = Place::refused(&format!("free {port}; failed 'it is free'"));
+        assert_holds(&line, "toy: it is free");
+    }
+}
+
 #[test]
 fn nothing_that_it_started_survives() {
     let script = r#"
