@@ -3,7 +3,7 @@
 //! now and then how much is done.
 
 use std::io::{IsTerminal as _, Read};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -17,6 +17,9 @@ const PLAIN: Duration = Duration::from_secs(20);
 pub struct Bar {
     bar: ProgressBar,
     plain: Option<Plain>,
+    /// How many parts were done before this bar began, as in a campaign that is resumed: they say
+    /// nothing about its pace.
+    done_before: OnceLock<u64>,
 }
 
 /// When the last plain line was written, or the work began.
@@ -71,7 +74,11 @@ impl Bar {
         bar.enable_steady_tick(Duration::from_millis(200));
         let is_plain = !std::io::stderr().is_terminal();
         let plain = is_plain.then(|| Plain(Mutex::new(Instant::now())));
-        Bar { bar, plain }
+        Bar {
+            bar,
+            plain,
+            done_before: OnceLock::new(),
+        }
     }
 
     /// Wraps a source of `bytes` bytes, and shows how much of it has been read.
@@ -97,14 +104,16 @@ impl Bar {
         self.bar.set_message(text.to_owned());
     }
 
-    /// Shows this text, and that `done` of `total` parts are done.
+    /// Shows this text, and that `done` of `total` parts are done: at first, those that were done
+    /// before.
     pub fn done(&self, done: usize, total: usize, text: &str) {
+        self.done_before.get_or_init(|| done as u64);
         self.parts(done, total);
         self.say(text);
         if let Some(plain) = &self.plain
             && plain.is_due(Instant::now())
         {
-            let left = left_of(self.bar.elapsed(), done as u64, Some(total as u64));
+            let left = left_of(self.bar.elapsed(), self.bar.position(), self.bar.length());
             let left = left.map(|left| format!(", {:#} left", HumanDuration(left)));
             eprintln!("{}: {text}{}", crate::name(), left.unwrap_or_default());
         }
@@ -112,8 +121,9 @@ impl Bar {
 
     /// Shows that `done` of `total` parts are done.
     pub fn parts(&self, done: usize, total: usize) {
-        self.bar.set_length(total as u64);
-        self.bar.set_position(done as u64);
+        let before = self.done_before.get().copied().unwrap_or(0);
+        self.bar.set_length((total as u64).saturating_sub(before));
+        self.bar.set_position((done as u64).saturating_sub(before));
     }
 }
 
@@ -167,6 +177,19 @@ mod tests {
         // Unknown before something is done, and without a total.
         assert_eq!(left_of(minute, 0, Some(4)), None);
         assert_eq!(left_of(minute, 1, None), None);
+    }
+
+    #[test]
+    fn parts_that_were_done_before_have_no_pace() {
+        let bar = Bar::new();
+        let shown = || (bar.bar.position(), bar.bar.length());
+        bar.done(29, 100, "");
+        assert_eq!(shown(), (0, Some(71)));
+        bar.done(33, 100, "");
+        assert_eq!(shown(), (4, Some(71)));
+        // A rule that repeats until intervals are narrow adds parts.
+        bar.done(34, 120, "");
+        assert_eq!(shown(), (5, Some(91)));
     }
 
     #[test]

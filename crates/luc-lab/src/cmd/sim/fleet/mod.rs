@@ -181,7 +181,7 @@ fn simulate(
     let work: Vec<usize> = std::iter::repeat_n(1, fleet.nodes() as usize)
         .chain(members)
         .collect();
-    let (done_before, all): (usize, usize) = (work[..before].iter().sum(), work.iter().sum());
+    let all: usize = work.iter().sum();
     let show = |records: &[Record]| {
         let done: usize = work[..records.len()].iter().sum();
         let nodes = records.len().min(fleet.nodes() as usize);
@@ -192,7 +192,7 @@ fn simulate(
             count((records.len() - nodes) as u64),
             counted(fleet.groups().len() as u64, "group", "groups"),
         );
-        bar.done(done - done_before, all - done_before, &text);
+        bar.done(done, all, &text);
     };
     show(records);
     let jobs = jobs.map_or(0, usize::from);
