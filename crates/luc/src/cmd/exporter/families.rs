@@ -261,12 +261,15 @@ pub fn wanted(reading: &Reading, wanted: &[Dev]) -> Family {
     )
 }
 
+/// Name of the metric of energy.
+pub const ENERGY: &str = "luc_energy_joules_total";
+
 /// Energy since the exporter started; no series once its meter lost count.
 pub fn energy(sample: &Sample) -> Family {
     let boundary = sample.boundary();
     let labels = vec![("domain", boundary.word().to_owned())];
     Family::new(
-        "luc_energy_joules_total",
+        ENERGY,
         Kind::Counter,
         &format!("energy since the exporter started, of {boundary}"),
         sample
