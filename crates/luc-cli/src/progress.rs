@@ -15,7 +15,7 @@ const PLAIN: Duration = Duration::from_secs(20);
 
 /// A line that says what is going on.
 pub struct Bar {
-    bar: ProgressBar,
+    drawn: ProgressBar,
     plain: Option<Plain>,
     /// How many parts were done before this bar began, as in a campaign that is resumed: they say
     /// nothing about its pace.
@@ -75,7 +75,7 @@ impl Bar {
         let is_plain = !std::io::stderr().is_terminal();
         let plain = is_plain.then(|| Plain(Mutex::new(Instant::now())));
         Bar {
-            bar,
+            drawn: bar,
             plain,
             done_before: OnceLock::new(),
         }
@@ -85,7 +85,7 @@ impl Bar {
     pub fn reading<R: Read>(what: &str, bytes: u64, source: R) -> impl Read + use<R> {
         let bar = Self::new();
         bar.say(what);
-        bar.bar.set_length(bytes);
+        bar.drawn.set_length(bytes);
         Reading { bar, source }
     }
 
@@ -96,12 +96,12 @@ impl Bar {
 
     /// Runs `write`, which may write to the terminal, while the bar is not drawn.
     pub fn above<T>(&self, write: impl FnOnce() -> T) -> T {
-        self.bar.suspend(write)
+        self.drawn.suspend(write)
     }
 
     /// Shows this text.
     pub fn say(&self, text: &str) {
-        self.bar.set_message(text.to_owned());
+        self.drawn.set_message(text.to_owned());
     }
 
     /// Shows this text, and that `done` of `total` parts are done: at first, those that were done
@@ -113,7 +113,11 @@ impl Bar {
         if let Some(plain) = &self.plain
             && plain.is_due(Instant::now())
         {
-            let left = left_of(self.bar.elapsed(), self.bar.position(), self.bar.length());
+            let left = left_of(
+                self.drawn.elapsed(),
+                self.drawn.position(),
+                self.drawn.length(),
+            );
             let left = left.map(|left| format!(", {:#} left", HumanDuration(left)));
             eprintln!("{}: {text}{}", crate::name(), left.unwrap_or_default());
         }
@@ -122,8 +126,9 @@ impl Bar {
     /// Shows that `done` of `total` parts are done.
     pub fn parts(&self, done: usize, total: usize) {
         let before = self.done_before.get().copied().unwrap_or(0);
-        self.bar.set_length((total as u64).saturating_sub(before));
-        self.bar.set_position((done as u64).saturating_sub(before));
+        self.drawn.set_length((total as u64).saturating_sub(before));
+        self.drawn
+            .set_position((done as u64).saturating_sub(before));
     }
 }
 
@@ -154,14 +159,14 @@ struct Reading<R> {
 impl<R: Read> Read for Reading<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.source.read(buffer)?;
-        self.bar.bar.inc(read as u64);
+        self.bar.drawn.inc(read as u64);
         Ok(read)
     }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        self.drawn.finish_and_clear();
     }
 }
 
@@ -182,7 +187,7 @@ mod tests {
     #[test]
     fn parts_that_were_done_before_have_no_pace() {
         let bar = Bar::new();
-        let shown = || (bar.bar.position(), bar.bar.length());
+        let shown = || (bar.drawn.position(), bar.drawn.length());
         bar.done(29, 100, "");
         assert_eq!(shown(), (0, Some(71)));
         bar.done(33, 100, "");
