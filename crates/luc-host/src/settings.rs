@@ -117,6 +117,16 @@ impl OldValues {
         Some(&value.text)
     }
 
+    /// `PATH is TEXT` for the first file that somebody else has set since.
+    pub fn foreign(&self, system: &dyn System) -> Option<String> {
+        let theirs = |old: &&OldValue| {
+            let now = value(system, &old.path);
+            !old.own.is_empty() && now != old.text && !old.own.contains(&now)
+        };
+        let old = self.values.iter().find(theirs)?;
+        Some(format!("{} is {}", old.path, value(system, &old.path)))
+    }
+
     /// Whether a reboot since left nothing to put back.
     pub fn booted(&self, system: &dyn System) -> bool {
         self.boot != kernel::boot_id(system).unwrap_or_default()

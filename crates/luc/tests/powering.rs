@@ -122,7 +122,8 @@ fn a_load_that_does_not_need_the_clock_gets_the_lowest_until_it_is_restored() {
         "within 20.0%",
         "the lowest clock within 20.0% of the highest is 1600/800 MHz",
         "(1 processor package alone, without DRAM and disks)",
-        "the limit is kept until `luc power --restore` or a reboot",
+        "the limit is kept until `luc power --restore`, a reboot, or until `luc service` finds that \
+         it no longer fits",
         "nothing is traced",
         "the rate decides alone",
     ] {
@@ -136,8 +137,24 @@ fn a_load_that_does_not_need_the_clock_gets_the_lowest_until_it_is_restored() {
     let saved: f64 = saved.and_then(|kwh| kwh.parse().ok()).expect("a number");
     assert!((150.0..200.0).contains(&saved), "{said}");
     assert_eq!(host.clocks(), LOWER);
-    let said = host.machine.run(&["power", "--restore"]);
+    assert!(host.saved().contains("\"load\":{\"device\":\"254:16\""));
     let path = format!("{}/scaling_max_freq to 2400000", POLICIES[0]);
+    let kept = host.saved();
+    let said = host.machine.run(&["power", "--restore"]);
+    assert!(said.contains(&path), "{said}");
+    host.is_as_before();
+
+    // The same limit, with a service that ends.
+    host.machine.put(&format!("/{LOCK}"), kept);
+    for (policy, clock) in POLICIES.iter().zip(LOWER) {
+        host.machine
+            .put(&format!("{policy}/scaling_max_freq"), clock);
+    }
+    host.machine.put("/etc/luc/luc.toml", "");
+    let stop = luc_base::Stop::new();
+    stop.set();
+    let said = host.machine.run_until(&["service"], stop);
+    assert!(said.contains("because the service ends: "), "{said}");
     assert!(said.contains(&path), "{said}");
     host.is_as_before();
     let said = host.machine.run(&["power", "--restore"]);

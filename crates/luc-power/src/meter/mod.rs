@@ -24,3 +24,8 @@ pub use error::MeterError;
 pub use external::External;
 pub use reading::{Boundary, Energy, Reading};
 pub use watch::{Meter, Sample, Spent};
+
+/// Whether a battery feeds the machine whose root folder this is.
+pub fn on_battery(root: &std::path::Path) -> bool {
+    battery::Batteries::discharging(&root.join("sys/class/power_supply")).is_some()
+}

@@ -9,11 +9,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use luc_guard::Trouble;
 use luc_host::settings::{Change, Lock, OldValues, Returned, value};
 use luc_host::{HostError, Machine, System, plain};
+use serde::Serialize;
 
 use super::clocks::{Clock, Clocks};
 
 /// Name and version of the saved values.
-const SCHEMA: &str = "luc-power-before/1";
+pub(super) const SCHEMA: &str = "luc-power-before/1";
 const RESTORE: &str = "luc power --restore";
 
 /// The clock's files, until they are put back.
@@ -36,7 +37,11 @@ fn held() -> MutexGuard<'static, Option<Owned>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn put_back(system: &dyn System, lock: &mut Lock, old: &OldValues) -> Result<Returned, HostError> {
+pub(super) fn put_back(
+    system: &dyn System,
+    lock: &mut Lock,
+    old: &OldValues,
+) -> Result<Returned, HostError> {
     let mut done = Returned::default();
     if !old.booted(system) {
         done = old.put_back(system);
@@ -134,9 +139,24 @@ impl<'a> Limit<'a> {
         }
     }
 
-    /// Leaves the limits as they are until the next [`restore`].
-    pub fn keep(self) {
-        held().take();
+    /// Leaves the limits as they are until the next [`restore`]. `noted` is saved in the place of
+    /// the old values, and contains them.
+    ///
+    /// # Errors
+    /// It cannot be saved; the old limits are back.
+    pub fn keep<T: Serialize>(self, noted: impl FnOnce(&OldValues) -> T) -> Result<(), HostError> {
+        let Some(mut owned) = held().take() else {
+            return Ok(());
+        };
+        let saved = serde_json::to_vec(&noted(&owned.old)).map_err(std::io::Error::from);
+        let saved = saved.and_then(|text| owned.lock.save(&text));
+        saved.map_err(|error| {
+            let _ = owned.put_back(self.system);
+            HostError::Unexpected(format!(
+                "cannot save what the limit of the clock is for: {}; it was put back",
+                plain(&error)
+            ))
+        })
     }
 }
 

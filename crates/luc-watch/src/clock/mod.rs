@@ -3,10 +3,11 @@
 //! `luc_guard::descent` decides what pairs of windows show and which clock is next. This module has
 //! what it acts on: [`Clocks`], those of this machine; [`ClockSubject`], the load at two of them;
 //! [`limit`], which restores the earlier limits; [`search`], which runs the pairs;
-//! [`ClockFindings`], what they showed.
+//! [`ClockFindings`], what they showed; [`KeptLimit`], which ends a limit that no longer fits.
 
 mod clocks;
 mod findings;
+mod kept;
 pub mod limit;
 mod subject;
 
@@ -20,6 +21,7 @@ use crate::trial::{Ended, Sums, Windows, run_pair, seed};
 
 pub use clocks::{Clock, Clocks, Setting};
 pub use findings::{AtClock, ClockFindings, Spending, YEAR_H};
+pub use kept::{KeptLimit, WriteMeter, keep};
 pub use subject::ClockSubject;
 
 /// Each window has enough syncs for a 99th percentile if the load makes 50 a second.

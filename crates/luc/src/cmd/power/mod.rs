@@ -16,7 +16,9 @@ use serde::Serialize;
 
 use luc_cli::{Code, Context, Failure, Interrupt, Verb};
 use luc_watch::clock::limit::{self, Limit, put_back_at_once};
-use luc_watch::clock::{self, ClockFindings, ClockSubject, Clocks, Search, Setting, search};
+use luc_watch::clock::{
+    self, ClockFindings, ClockSubject, Clocks, Search, Setting, WriteMeter, search,
+};
 use luc_watch::trial::Ended;
 
 /// Find the lowest processor clock that the load needs
@@ -73,7 +75,8 @@ pub struct Args {
     /// counters, or a battery]
     #[arg(long, value_name = "COMMAND|DEVICE")]
     meter: Option<String>,
-    /// Keep the limit that was found until `luc power --restore`, the next `luc power` or a reboot
+    /// Keep the limit that was found until `luc power --restore`, the next `luc power` or a reboot,
+    /// or until `luc service` finds that it no longer fits the load
     #[arg(long)]
     apply: bool,
     /// Put back the limits of an earlier `luc power`
@@ -211,6 +214,7 @@ impl Args {
             text::ClockTable::new(&clocks, self.tolerance).heads(context.out, &clocks)?;
         }
         let limit = Limit::begin(system, lock, &clocks)?;
+        let writes = WriteMeter::new(system, journal.device);
         let time = Duration::from_secs(self.seconds.into());
         let mut found = Search::new(&clocks, self.tolerance, sees_times, time);
         let ended = self.run_pairs(context, &mut subject, &clocks, &mut found);
@@ -218,7 +222,7 @@ impl Args {
         let unsound = sound.as_ref().err();
         let unsound = unsound.map(|why| Ended::By(Why::Refused(why.to_string())));
         let ended = ended.or(unsound);
-        let (ended, applied) = self.close(limit, context, &mut subject, &found, ended)?;
+        let (ended, applied) = self.close(limit, &writes, context, &mut subject, &found, ended)?;
         drop(subject);
         let found = Found {
             clocks,
@@ -260,6 +264,7 @@ impl Args {
     fn close(
         &self,
         limit: Limit,
+        writes: &WriteMeter,
         context: &mut Context,
         subject: &mut ClockSubject,
         found: &Search,
@@ -271,7 +276,7 @@ impl Args {
             Ok(false)
         };
         if let Ok(true) = applied {
-            limit.keep();
+            clock::keep(context.system, limit, writes.load(context.system))?;
             return Ok((ended, true));
         }
         let returned = limit.put_back()?;
@@ -336,7 +341,8 @@ impl Args {
         if found.applied {
             writeln!(
                 context.out,
-                "the limit is kept until `luc power --restore` or a reboot"
+                "the limit is kept until `luc power --restore`, a reboot, or until `luc service` finds \
+                 that it no longer fits"
             )?;
         }
         Ok(())

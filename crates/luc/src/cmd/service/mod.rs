@@ -14,6 +14,7 @@ use luc_host::{HostError, System, module, mounts, steerable, sysfs};
 use luc_service::{Action, Config, Memory, Names, Seen, Source, config, keep};
 
 use luc_cli::{Code, Context, Failure, Interrupt, Verb};
+use luc_watch::clock::KeptLimit;
 use luc_watch::mounted::{Changes, Mounts};
 use luc_watch::time::now;
 use luc_watch::trial::GuardedFileSystems;
@@ -23,8 +24,9 @@ use luc_watch::trial::GuardedFileSystems;
 /// Switches LUC on for each file system that the configuration names, as soon as it is mounted.
 /// Leaves changes by an administrator alone. Guards these file systems as `luc guard` does. On
 /// SIGHUP, it reads the configuration again; if that is faulty, the previous one stays in force. On
-/// exit, the service switches LUC off wherever it switched LUC on. It fails if this machine cannot
-/// run LUC. The systemd unit `luc.service` runs it; luc.toml(5) lists every key.
+/// exit, the service switches LUC off wherever it switched LUC on. It gives back a limit that `luc
+/// power --apply` has put on the clock once that no longer fits the load. It fails if this machine
+/// cannot run LUC. The systemd unit `luc.service` runs it; luc.toml(5) lists every key.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n\
     \x20 luc service --check\n\
@@ -66,6 +68,7 @@ impl Verb for Args {
             config,
             mounts: Mounts::new(context.system),
             guarded: GuardedFileSystems::new(context.system, "service"),
+            limit: KeptLimit::default(),
         }
         .run(self, &hup, context)
     }
@@ -148,6 +151,7 @@ struct Service<'a> {
     memory: Memory,
     mounts: Mounts,
     guarded: GuardedFileSystems<'a>,
+    limit: KeptLimit,
 }
 
 impl Service<'_> {
@@ -157,6 +161,8 @@ impl Service<'_> {
         let kept = self.keep(args, hup, context);
         notify::stopping();
         self.guarded.stop();
+        let line = self.limit.end(context.system);
+        say(context, line.as_slice())?;
         let seen = self.mounts.seen(context.system, &self.config)?;
         let actions = keep::stop(&seen, &mut self.memory);
         self.act(actions, context)?;
@@ -213,6 +219,8 @@ impl Service<'_> {
         attached.retain(|one| guarded.contains(&one.device));
         let lines = self.guarded.keep(attached);
         say(context, &lines)?;
+        let line = self.limit.look(system);
+        say(context, line.as_slice())?;
         notify::alive(&self.state(&seen));
         Ok(())
     }
