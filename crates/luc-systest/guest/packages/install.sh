@@ -22,4 +22,5 @@ check 0 "*" luc probe
 printf '[[file_system]]\npath = "/"\n' >> /etc/luc/luc.toml
 yes "enabled" systemctl enable --now luc
 within 100 "LUC is on" is_on /
+is_on / || journalctl -q -b -u luc -o cat | sed 's/^/tell /'
 end
