@@ -35,7 +35,7 @@ mkdir -p /many
 printf '[[file_system]]\nuuid = "%s"\n' "$(blkid -o value -s UUID /var/many)" > /etc/luc/luc.toml.d/many.toml
 yes "named by UUID" systemctl reload luc
 for _ in $(seq 200); do
-	mount -o loop /var/many /many 2> /dev/null && umount /many || bad "a mount"
+	why=$( (mount -o loop /var/many /many && umount /many) 2>&1) || bad "a mount: $why"
 done
 yes "mounted" mount -o loop /var/many /many
 within 200 "LUC is on for it" is_on /many
