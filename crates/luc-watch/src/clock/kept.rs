@@ -140,7 +140,10 @@ impl KeptLimit {
     ) -> Option<String> {
         // Most machines have no limit; do not even make the lock's file there.
         if value(system, LOCK).is_empty() {
-            self.window = None;
+            *self = Self {
+                length: self.length,
+                ..Self::default()
+            };
             return None;
         }
         // A search or a campaign that runs has the lock.
