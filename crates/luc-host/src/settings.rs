@@ -76,6 +76,14 @@ struct OldValue {
     own: Vec<String>,
 }
 
+impl OldValue {
+    /// `PATH is TEXT` if somebody else has set the present text.
+    fn foreign(&self, now: &str) -> Option<String> {
+        let is_theirs = |own: &[String]| !own.is_empty() && own.iter().all(|text| text != now);
+        (now != self.text && is_theirs(&self.own)).then(|| format!("{} is {now}", self.path))
+    }
+}
+
 /// The outcome of putting settings back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Returned {
@@ -119,12 +127,8 @@ impl OldValues {
 
     /// `PATH is TEXT` for the first file that somebody else has set since.
     pub fn foreign(&self, system: &dyn System) -> Option<String> {
-        let theirs = |old: &&OldValue| {
-            let now = value(system, &old.path);
-            !old.own.is_empty() && now != old.text && !old.own.contains(&now)
-        };
-        let old = self.values.iter().find(theirs)?;
-        Some(format!("{} is {}", old.path, value(system, &old.path)))
+        let mut values = self.values.iter();
+        values.find_map(|old| old.foreign(&value(system, &old.path)))
     }
 
     /// Whether a reboot since left nothing to put back.
@@ -135,13 +139,14 @@ impl OldValues {
     /// Puts back what the program changed, the last first.
     pub fn put_back(&self, system: &dyn System) -> Returned {
         let mut done = Returned::default();
-        for OldValue { path, text, own } in self.values.iter().rev() {
+        for old in self.values.iter().rev() {
+            let OldValue { path, text, .. } = old;
             let now = value(system, path);
             if now == *text {
                 continue;
             }
-            if !own.is_empty() && !own.contains(&now) {
-                done.foreign.push(format!("{path} is {now}"));
+            if let Some(foreign) = old.foreign(&now) {
+                done.foreign.push(foreign);
                 continue;
             }
             match system.write(path, text) {

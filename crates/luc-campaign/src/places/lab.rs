@@ -370,15 +370,6 @@ mod tests {
     use std::fs::File;
 
     use super::*;
-
-    #[test]
-    fn a_fault_of_this_machine_is_none_of_the_cell() {
-        let missing = std::io::ErrorKind::NotFound.into();
-        let ends = failed(&LabError::io("find", "the programs of LUC")(missing));
-        assert!(matches!(ends, CampaignError::Unavailable { .. }), "{ends}");
-        let cell = failed(&LabError::BadResults("none".to_owned()));
-        assert!(matches!(cell, CampaignError::Failed { .. }), "{cell}");
-    }
     use crate::{campaigns, points};
 
     const S: u64 = 1_000_000_000;
@@ -407,6 +398,15 @@ mod tests {
             });
         }
         serde_json::from_value(report).unwrap()
+    }
+
+    #[test]
+    fn a_fault_of_this_machine_is_none_of_the_cell() {
+        let missing = std::io::ErrorKind::NotFound.into();
+        let ends = failed(&LabError::io("find", "the programs of LUC")(missing));
+        assert!(matches!(ends, CampaignError::Unavailable { .. }), "{ends}");
+        let cell = failed(&LabError::BadResults("none".to_owned()));
+        assert!(matches!(cell, CampaignError::Failed { .. }), "{cell}");
     }
 
     #[test]

@@ -383,6 +383,7 @@ fn the_dashboard_uses_what_there_is() {
             assert!(known.contains(metric), "{metric}");
         }
     }
+    assert!(used.len() > 12, "{used:?}");
     assert!(used.contains(ENERGY), "{used:?}");
     let mut bets = known.iter().filter(|name| name.contains("_evidence_"));
     assert!(bets.all(|bet| used.contains(bet.as_str())), "{used:?}");
