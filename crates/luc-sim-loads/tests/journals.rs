@@ -86,6 +86,7 @@ fn commits_on_their_way_together_use_a_parallel_disk() {
         loops(options, &setup(name, None, "1ms:64")).ops_per_s
     };
     assert!(rate("concurrent-commits") > 1.5 * rate("jbd2"));
+    assert!(rate("ordered-commits") > 1.5 * rate("concurrent-commits"));
     assert!(rate("log-per-sync") > 1.3 * rate("delayed-logging"));
 }
 

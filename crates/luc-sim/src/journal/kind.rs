@@ -5,8 +5,8 @@
 //! of [`KINDS`]; it tells how a closed transaction becomes durable:
 //!
 //! - how many transactions may be in flight at once; they become durable in their order;
-//! - how the log ends: with a commit record after a flush, or with a checksum in the log's own
-//!   write;
+//! - how the log ends: with a commit record after a flush, with a record that the disk keeps behind
+//!   the log, or with a checksum in the log's own write;
 //! - what a writer does that needs a buffer in flight;
 //! - where the log lies, and whether metadata also has a home elsewhere.
 //!
@@ -46,6 +46,9 @@ pub struct Kind {
 pub enum LogEnd {
     /// A commit record, written when the log's write has ended and has been flushed.
     Record,
+    /// A commit record in one request with the log, on a disk that keeps the order of writes. A
+    /// flush behind both makes them durable.
+    Ordered,
     /// A checksum in the log's write, which is durable when it ends.
     Checksum,
 }
@@ -75,7 +78,7 @@ const LAB_MIB: u32 = luc_disk::file_system::JOURNAL_MIB;
 const TENTH_MIB: u32 = 409;
 
 /// Every kind; the first is the default.
-pub static KINDS: [Kind; 5] = [JBD2, CONCURRENT, DELAYED, PER_SYNC, DUALFS];
+pub static KINDS: [Kind; 6] = [JBD2, CONCURRENT, ORDERED, DELAYED, PER_SYNC, DUALFS];
 
 /// ext4's journal. One thread commits one transaction at a time. It writes the log blocks and waits
 /// for them, then flushes and writes the commit record.
@@ -93,18 +96,28 @@ const JBD2: Kind = Kind {
     default_mib: LAB_MIB,
 };
 
-/// Like CJFS (Oh and others, FAST 2023): the next transaction may commit while others are in
-/// flight. A buffer has up to five versions: one in the running transaction, four in commits. CJFS
-/// sends log and record as ordered writes to a disk that keeps the order. Here a record waits for
-/// its log as jbd2's does, so that only concurrency differs from jbd2. The block layer serves as
-/// its compound flush: records that wait for a flush share one.
+/// CJFS (Oh and others, FAST 2023) on a disk that does not keep the order of writes: the next
+/// transaction may commit while others are in flight. A buffer has up to five versions: one in the
+/// running transaction, four in commits. A record waits for its log as jbd2's does, so that only
+/// concurrency differs from jbd2. The block layer serves as the compound flush of CJFS: records
+/// that wait for a flush share one.
 const CONCURRENT: Kind = Kind {
     name: "concurrent-commits",
-    help: "as in CJFS: jbd2 with up to four commits in flight, each with its own buffer versions",
+    help: "jbd2 with up to four commits in flight, each with its own buffer versions",
     in_flight: 4,
     writers: Writers::Pass,
     takes_luc: false,
     ..JBD2
+};
+
+/// CJFS as published, on a disk that keeps the order: no commit waits between its log and its
+/// record, and commits that wait for the flush behind their records share one.
+const ORDERED: Kind = Kind {
+    name: "ordered-commits",
+    help: "as in CJFS: the same on a disk that keeps the order of writes, so that one flush behind \
+           the record is enough",
+    end: LogEnd::Ordered,
+    ..CONCURRENT
 };
 
 /// Like XFS: changes go to in-core logs; a sync closes the open one and waits for it and for those

@@ -378,7 +378,7 @@ impl Journal {
         let Some(commit) = self.committing.back_mut() else {
             return (0, 0);
         };
-        let has_record = self.kind.end == LogEnd::Record;
+        let has_record = self.kind.end != LogEnd::Checksum;
         let (start, blocks) = self.space.take(commit.buffers.len(), has_record);
         (commit.start, commit.blocks, commit.reserved) = (Some(start), blocks, 0);
         let writers = self.kind.writers;
@@ -405,7 +405,8 @@ impl Journal {
     /// Returns where in the log a commit's write begins, and how many blocks it has.
     pub fn log_write(&self, tid: Tid) -> Option<(u64, u64)> {
         let commit = self.commit_of(tid)?;
-        Some((self.space.place(commit.start?), commit.blocks))
+        let record = u64::from(self.kind.end == LogEnd::Ordered);
+        Some((self.space.place(commit.start?), commit.blocks + record))
     }
 
     /// Returns where in the log the record of a commit lies.

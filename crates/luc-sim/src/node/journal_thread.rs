@@ -109,7 +109,7 @@ impl Node {
             Thread::Begun => self.fill(),
             Thread::Fills(tid) => {
                 match self.journal.kind.end {
-                    LogEnd::Record => self.write_log(tid),
+                    LogEnd::Record | LogEnd::Ordered => self.write_log(tid),
                     LogEnd::Checksum => self.make_durable(tid),
                 }
                 self.next_due()
@@ -212,16 +212,18 @@ impl Node {
         let blocks = u32::try_from(blocks).unwrap_or(u32::MAX / BLOCK_BYTES);
         let (sector, bytes) = (self.log_sector(block), blocks * BLOCK_BYTES);
         let request = match self.journal.kind.end {
-            LogEnd::Record => Request::write(sector, bytes),
+            LogEnd::Record | LogEnd::Ordered => Request::write(sector, bytes),
             LogEnd::Checksum => Request::write_fua(sector, bytes),
         };
         self.submit(request, Owner::Log(tid));
     }
 
-    /// Writes what makes a commit durable: its record, or the whole commit if it has a checksum.
+    /// Writes what makes a commit durable after a flush: its record, or the whole commit if it has
+    /// a checksum. Nothing is left to write if the record was ordered behind the log.
     pub(super) fn write_last(&mut self, tid: Tid) {
         match self.journal.kind.end {
             LogEnd::Checksum => self.write_log(tid),
+            LogEnd::Ordered => self.durable(tid),
             LogEnd::Record => {
                 if let Some(block) = self.journal.record(tid) {
                     let request = Request::write_fua(self.log_sector(block), BLOCK_BYTES);
@@ -244,7 +246,9 @@ impl Node {
         self.journal_interrupt(self.costs.interrupt + each);
         self.wake_all(first);
         match self.journal.kind.end {
-            LogEnd::Record => self.due(Thread::Ready(tid), self.costs.journal_record),
+            LogEnd::Record | LogEnd::Ordered => {
+                self.due(Thread::Ready(tid), self.costs.journal_record);
+            }
             LogEnd::Checksum => self.durable(tid),
         }
         self.wake_all(rest);
