@@ -13,7 +13,7 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/health.bpf.o"));
 const WORDS: usize = 5;
 /// `EXT4_FLAGS_SHUTDOWN`.
 const EXT4_SHUTDOWN: u32 = 1 << 1;
-/// `EXT4_FLAGS_EMERGENCY_RO`, since Linux 6.15.
+/// `EXT4_FLAGS_EMERGENCY_RO`, since Linux 6.15 (commit f3054e53c2f3).
 const EXT4_EMERGENCY_RO: u32 = 1 << 3;
 /// `JBD2_ABORT`.
 const JBD2_ABORT: u32 = 0x002;
@@ -26,7 +26,7 @@ pub struct JournalState {
     /// Whether the file system is frozen, or about to be.
     pub frozen: bool,
     /// Whether it was shut down by force, or by an error in Linux 6.12 (commit d3476f3dad4a) to
-    /// 6.14.
+    /// 6.14 (until commit 8f984530c242 in 6.15).
     pub shut_down: bool,
     /// Whether it refuses writes after an error.
     pub emergency_read_only: bool,

@@ -107,7 +107,7 @@ impl OpenFile {
         Some(Self {
             flags: u32::from_str_radix(value("flags:")?, 8).ok()?,
             mount_id: value("mnt_id:")?.parse().ok()?,
-            // Since Linux 5.14.
+            // Since Linux 5.14 (commit 3845f256a8b5).
             inode: value("ino:")
                 .and_then(|inode| inode.parse().ok())
                 .unwrap_or(0),

@@ -1,9 +1,10 @@
 //! Whether a file system takes writes.
 //!
 //! After an error, a forced shutdown or a freeze, every write fails or waits, while the mount table
-//! may still show `rw`: since Linux 6.12, ext4 no longer becomes read-only after an error. The
-//! sources, best first: the kernel's own state, by BPF; the mount options, which show it since
-//! Linux 6.15; the journal's superblock on the device, which records the error of an abort.
+//! may still show `rw`: since Linux 6.12 (commit d3476f3dad4a), ext4 no longer becomes read-only
+//! after an error. The sources, best first: the kernel's own state, by BPF; the mount options,
+//! which show it since Linux 6.15 (commits 6b76715d5e41 and 5855c3519463); the journal's superblock
+//! on the device, which records the error of an abort.
 
 use std::path::Path;
 
@@ -130,8 +131,8 @@ mod tests {
         };
         assert_eq!(fault_of(&sound), None);
         let aborted = |errno| JournalState {
-            // Linux 6.12 (commit d3476f3dad4a) to 6.14 mark the file system as shut down after an
-            // error, too.
+            // Linux 6.12 (commit d3476f3dad4a) to 6.14 (until commit 8f984530c242 in 6.15) mark the
+            // file system as shut down after an error, too.
             shut_down: true,
             aborted: Some(errno),
             ..sound

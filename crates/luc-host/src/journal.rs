@@ -105,8 +105,8 @@ impl Journal {
     }
 
     /// Whether a sync leaves data in the volatile cache of the file system's device, if it has one.
-    /// That is a fault of ext4 before 7.2 (seen on 6.1 and 6.12) if the journal has its own device,
-    /// unless one of two mount options orders data.
+    /// That is a fault of ext4 before 6.15 (kernel commit aac45075f6d7; seen on 6.1 and 6.12) if the
+    /// journal has its own device, unless one of two mount options orders data.
     pub fn leaves_data_cached(&self, release: &str) -> bool {
         self.journal_device.is_some() && leaves_data_cached(&self.options, release)
     }
@@ -130,14 +130,14 @@ fn journal_device(system: &dyn System, name: &str, thread: &str) -> Option<Strin
     let comm = system.read(&format!("/proc/{thread}/comm")).ok()?;
     let journal = comm.trim_end().strip_prefix("jbd2/")?;
     let inside = journal.strip_prefix(name);
-    // Before Linux 5.17 the kernel cut names of threads.
+    // Before Linux 5.17 (kernel commit d6986ce24fc0) the kernel cut names of threads.
     let is_inside = inside.is_some_and(|inode| inode.starts_with('-')) || name.starts_with(journal);
     (!is_inside).then(|| journal.to_owned())
 }
 
 fn leaves_data_cached(options: &str, release: &str) -> bool {
     let mut options = options.split(',');
-    kernel::is_before(release, (7, 2)) == Some(true)
+    kernel::is_before(release, (6, 15)) == Some(true)
         && !options.any(|option| matches!(option, "dioread_lock" | "nodelalloc"))
 }
 
@@ -384,6 +384,8 @@ mod tests {
             ("rw,data=journal", "6.1.0-56-cloud-amd64", true),
             ("rw,dioread_lock", "6.12.95", false),
             ("rw,nodelalloc,noatime", "6.12.95", false),
+            ("rw", "6.14.11", true),
+            ("rw", "6.15.0", false),
             ("rw", "7.2.13+deb14-cloud-amd64", false),
             ("rw", "unknown", false),
         ] {

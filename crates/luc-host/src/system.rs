@@ -22,7 +22,7 @@ pub enum Located {
     Inside {
         /// The path without symbolic links.
         path: PathBuf,
-        /// Number of the mount, if the kernel tells it (since Linux 5.8).
+        /// Number of the mount, if the kernel tells it (since Linux 5.8, commit fa2fcf4f1df1).
         mount_id: Option<u64>,
         /// `st_dev`, unless a tree of files stands in for the machine.
         device: Option<Dev>,
