@@ -133,7 +133,7 @@ fn iozone_beside_the_lab() {
     }
 }
 
-/// Under CFS, a faster processor lets a process ask for its commit before more of the others have
+/// Under CFS, a faster processor lets a process ask for its commit before most of the others have
 /// written; under EEVDF, few are blocked at any speed.
 #[test]
 fn the_scheduler_decides_whom_the_first_commit_blocks() {
@@ -153,7 +153,7 @@ fn the_scheduler_decides_whom_the_first_commit_blocks() {
     };
     for kernel in ["3.4", "6.1"] {
         let (slow, fast) = (blocked(kernel, 800.0), blocked(kernel, 1600.0));
-        assert!(slow < 2 && fast > 30, "{kernel}: {slow} {fast}");
+        assert!(slow < 2 && fast > 70, "{kernel}: {slow} {fast}");
     }
     let fast = blocked("6.12", 1600.0);
     assert!(fast < 25, "{fast}");

@@ -308,7 +308,7 @@ impl Node {
             calendar: Calendar::new(),
             // Two more: the journal's thread and the thread that writes metadata home.
             processors: Processors::new(&setup.machine, setup.mount.kernel, tasks.len() + 2)
-                .with_past(setup.seed)
+                .with_past(setup.seed, 2)
                 .with_bound(id(tasks.len()), setup.machine.journal_on),
             acting: None,
             disk: Disk::new(setup.disk.clone(), setup.seed),

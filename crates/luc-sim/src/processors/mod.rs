@@ -185,12 +185,17 @@ impl Processors {
         }
     }
 
-    /// Gives each task a past of its own, as if it had run before.
+    /// Gives each task a past of its own, as if it had run before. The last `threads` tasks are
+    /// threads of the kernel: they have slept while the others ran.
     #[must_use]
-    pub fn with_past(mut self, seed: u64) -> Self {
+    pub fn with_past(mut self, seed: u64, threads: usize) -> Self {
+        let first_thread = self.entities.len().saturating_sub(threads);
         for (task, entity) in self.entities.iter_mut().enumerate() {
             let past_ns = random::below(seed, PAST | task as u64, self.past_ns);
             *entity = Entity::with_past(to_i64(past_ns));
+            if task >= first_thread {
+                entity.has_slept();
+            }
         }
         self
     }

@@ -50,6 +50,21 @@ fn idle_processors_are_taken_and_work_takes_time() {
     assert_eq!(busy_ns(&cpus), 100 + 200 + 50);
 }
 
+/// CFS credits a sleeper: the journal's thread, asleep while the others used the processor, goes
+/// before all of them.
+#[test]
+fn a_thread_that_slept_goes_first() {
+    for seed in 0..20 {
+        let mut cpus =
+            processors_of(kernel::named("3.4").unwrap(), 1, 1000.0, 9).with_past(seed, 1);
+        for task in 0..9 {
+            wake(&mut cpus, task, 1000, 0);
+        }
+        cpus.worked(0, 0);
+        assert!(cpus.is_running(8), "seed {seed}");
+    }
+}
+
 #[test]
 fn a_processor_without_work_takes_some_from_another() {
     let mut cpus = processors(2, 1000.0, 4);

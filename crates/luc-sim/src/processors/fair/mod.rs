@@ -31,6 +31,10 @@ pub(super) fn slice_ns(cpus: usize) -> i64 {
     scaled_ns(eevdf::BASE_SLICE_NS, cpus)
 }
 
+/// Virtual time by which a task that has slept for long is behind the others: longer than any
+/// credit.
+const LONG_SLEEP_NS: i64 = 1_000_000_000;
+
 /// A task, as the scheduler knows it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entity {
@@ -54,6 +58,12 @@ impl Entity {
             lag_ns: ns,
             ..Self::default()
         }
+    }
+
+    /// Notes that it has slept for so long that CFS gives it all the credit of a sleeper. EEVDF has
+    /// no such credit: the lag stays.
+    pub fn has_slept(&mut self) {
+        self.vruntime_ns = -LONG_SLEEP_NS;
     }
 
     /// Converts its virtual time to another queue, whose clock is later by this much.
