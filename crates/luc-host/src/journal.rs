@@ -105,8 +105,8 @@ impl Journal {
     }
 
     /// Whether a sync leaves data in the volatile cache of the file system's device, if it has one.
-    /// That is a fault of ext4 before 6.15 (kernel commit aac45075f6d7; seen on 6.1 and 6.12) if the
-    /// journal has its own device, unless one of two mount options orders data.
+    /// That is a fault of ext4 before 6.15 (kernel commit aac45075f6d7; seen on 6.1 and 6.12) if
+    /// the journal has its own device, unless one of two mount options orders data.
     pub fn leaves_data_cached(&self, release: &str) -> bool {
         self.journal_device.is_some() && leaves_data_cached(&self.options, release)
     }

@@ -54,6 +54,7 @@ mod tests {
     const HEAD: &str = r#"
 question = ""
 columns = ""
+discussion = []
 tolerance_share = 0.25
 same_share = 0.05
 [documents]

@@ -42,6 +42,10 @@ pub fn page(
     let headings = ["figure", "verdict", "claims"].map(String::from);
     let rows: Vec<Vec<String>> = all.iter().map(verdict_row).collect();
     table(&mut out, &headings, &rows);
+    out.push_str("## What holds today\n\n");
+    for paragraph in &published.discussion {
+        block(&mut out, paragraph);
+    }
     for (file, chart) in plots {
         // Writing to a String cannot fail, here and below.
         let _ = writeln!(out, "## {}\n\n![{}]({file})\n", chart.title, chart.y_label);

@@ -19,6 +19,8 @@ pub struct Published {
     /// The question that the page answers, and the meaning of its columns, for the reader.
     pub question: String,
     pub columns: String,
+    /// The answer in words: paragraphs on how far the claims hold.
+    pub discussion: Vec<String>,
     /// The part of the campaign that a quick run measures.
     pub quick: Quick,
     /// Unknowns that no factor stands for, by their names.
