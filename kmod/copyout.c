@@ -9,9 +9,9 @@
  *
  * The copy must be what jbd2 itself would have made:
  *
- *   - allocated in a way that jbd2's own free can take back: pages or jbd2's slab until
- *     7.2, kmalloc later; never vmalloc. If there is no memory, the buffer is written the
- *     stock way;
+ *   - allocated in a way that jbd2's own free can take back: pages or jbd2's slab before
+ *     7.2 (kernel commit bbe9015f2343), kmalloc later; never vmalloc. If there is no
+ *     memory, the buffer is written the stock way;
  *   - made under jh->b_state_lock, after rechecking that there is none yet, that no
  *     later transaction owns the buffer, and that it is on the metadata list and not
  *     being written;
