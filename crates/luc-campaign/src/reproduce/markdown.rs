@@ -42,7 +42,7 @@ pub fn page(
     let headings = ["figure", "verdict", "claims"].map(String::from);
     let rows: Vec<Vec<String>> = all.iter().map(verdict_row).collect();
     table(&mut out, &headings, &rows);
-    out.push_str("## What holds today\n\n");
+    out.push_str("## Claims that hold today\n\n");
     for paragraph in &published.discussion {
         block(&mut out, paragraph);
     }
