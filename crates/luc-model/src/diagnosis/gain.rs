@@ -66,7 +66,7 @@ impl Gains {
         let estimate = |rule| {
             let found = foretold.find(|its_rule| its_rule == rule)?;
             let has_base = foretold.stock.rates.operations_per_s > 0.0;
-            has_base.then(|| Estimate::new(found.gain, &found.gains, error_share))
+            has_base.then(|| estimate(found.gain, &found.gains, error_share))
         };
         let copy_out = estimate(Rule::NoBlockedWrites);
         // LUC does not hold commits of a journal with fast commits. Elsewhere it tries holding, and
@@ -105,6 +105,14 @@ impl Gains {
     }
 }
 
+/// Estimates a gain from the simulation, which is off by a share for stock.
+fn estimate(gain: f64, of_slices: &[f64], error_share: f64) -> Estimate {
+    // If a rule never acts, its simulation is stock's, errors included.
+    let changes = |gain: &f64| (gain - 1.0).abs() > f64::EPSILON;
+    let acts = changes(&gain) || of_slices.iter().any(changes);
+    Estimate::new(gain, of_slices, if acts { error_share } else { 0.0 })
+}
+
 fn doubts(trace: &Trace, slices: &Slices, facts: &Facts, error_share: f64) -> Vec<String> {
     let table = &slices.whole.table;
     let mut doubts = Vec::new();
@@ -126,4 +134,25 @@ fn doubts(trace: &Trace, slices: &Slices, facts: &Facts, error_share: f64) -> Ve
     }
     doubts.extend(unseen::doubts(&trace.unseen));
     doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_that_never_acts_gains_nothing_for_sure() {
+        let ends = |gain, of_slices: &[f64]| {
+            let estimate = estimate(gain, of_slices, 0.1);
+            (estimate.low, estimate.high)
+        };
+        assert_eq!(ends(1.0, &[1.0; 8]), (Some(1.0), Some(1.0)));
+        // A rule that always acts, and one that acts in turns for better and for worse.
+        for (gain, of_slices) in [(1.2, [1.2; 6]), (1.0, [0.9, 1.1, 1.0, 1.0, 1.0, 1.0])] {
+            let (low, high) = ends(gain, &of_slices);
+            assert!(low < Some(0.95 * gain) && high > Some(1.05 * gain));
+        }
+        // Too few slices for an interval.
+        assert_eq!(ends(1.0, &[1.0]), (None, None));
+    }
 }
