@@ -14,7 +14,7 @@ wait $!
 is "exit code of the load" 14 $?
 is "lines of the load" 1 "$(grep -c . /tmp/load)"
 yes "one line about it" grep -q "^luc-lab: create-fsync: " /tmp/load
-check $no_writes "*" luc status /mnt/0
+check 36 "*" luc status /mnt/0
 check 14 "luc-lab: create-fsync: *" timeout 10 luc-lab bench create-fsync --seconds 0.1 /mnt/0
 check 0 "off: *" luc off --all
 yes "umount after the abort" umount /mnt/0
