@@ -154,6 +154,7 @@ need make make
 need xz xz-utils
 need zstd zstd
 need mke2fs e2fsprogs
+need dmsetup dmsetup
 need mkfs.xfs xfsprogs
 need mkfs.btrfs btrfs-progs
 need mkfs.f2fs f2fs-tools

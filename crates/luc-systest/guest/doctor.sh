@@ -26,6 +26,7 @@ dead() {
 		awk -v group="$load" '{ sub(/^.*\) /, "") } $3 == group && $1 != "Z" { n++ } END { exit n > 0 }'
 }
 within 400 "the load is gone" dead
+[ -z "$UNDO" ] || yes "what it mounted is unmounted" sh -c "$UNDO"
 
 # Test the prediction: the same load without LUC, and with it.
 if [ -n "$MEASURE" ]; then

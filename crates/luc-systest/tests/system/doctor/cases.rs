@@ -25,6 +25,8 @@ pub struct Case {
     pub syncer: &'static str,
     /// The load for a limited time, measured without LUC and with it; empty if it is not measured.
     pub measure: &'static str,
+    /// What to run once the load is gone, to unmount what it mounted; empty if nothing.
+    pub undo: &'static str,
 }
 
 const fn case(
@@ -47,6 +49,7 @@ const fn case(
         remedy: "",
         syncer: "",
         measure: "",
+        undo: "",
     }
 }
 
@@ -59,6 +62,47 @@ const CREATE_STORM: &str = "while :; do luc-lab bench metarates --procs 8 --file
 /// A sync of 15 s, which begins after 22 s: the file's first steps take less than 20.
 const ONE_SYNC: &str =
     "sleep 20 & : > /mnt/0/f; wait; sleep 2; echo x > /mnt/0/f; sync /mnt/0/f; sleep 99";
+
+/// Two control groups on one disk, of which io.cost lets one write a thousandth. The limits of the
+/// disk are 1000 requests of either kind a second.
+const UNEQUAL_WEIGHTS: &str = "mkdir -p /cg && mount -t cgroup2 none /cg && echo +io +memory > /cg/cgroup.subtree_control && mkdir -p /cg/low /cg/bulk
+d=$(sed -n 's, /mnt/0 .*,,p' /proc/mounts)
+n=$(cat /sys/class/block/${d#/dev/}/dev)
+echo $n ctrl=user model=linear rbps=1000000000 rseqiops=1000 rrandiops=1000 wbps=1000000000 wseqiops=1000 wrandiops=1000 > /cg/io.cost.model
+echo $n enable=1 ctrl=user min=100 max=100 > /cg/io.cost.qos
+echo 1 > /cg/low/io.weight && echo 1000 > /cg/bulk/io.weight
+echo 0 > /cg/bulk/cgroup.procs
+for i in 1 2 3 4 5 6 7 8; do
+	while :; do dd if=/dev/zero of=/mnt/0/b$i bs=4k count=256 conv=notrunc oflag=direct; done &
+done
+echo 0 > /cg/low/cgroup.procs
+while :; do dd if=/dev/zero of=/mnt/0/f bs=4k count=4 conv=notrunc,fsync; done";
+
+/// The file system behind dm-delay, which delays each request by 20 ms.
+const DELAYED: &str = "d=$(sed -n 's, /mnt/0 .*,,p' /proc/mounts)
+umount /mnt/0
+dmsetup create slow --table \"0 $(cat /sys/class/block/${d#/dev/}/size) delay $d 0 20\" || exit
+mount -t ext4 /dev/dm-0 /mnt/0 || exit
+while :; do echo x >> /mnt/0/f; sync /mnt/0/f; done";
+
+/// 4 clients of an NFS server, which serves the file system to its own machine. The server
+/// answers once those who had locks before it started have had time to claim them. Of the
+/// export's flags, 2 lets clients use any port, and `0x2000` says that the last number is its
+/// name.
+const SERVED: &str = "mount -t nfsd nfsd /proc/fs/nfsd
+echo 10 > /proc/fs/nfsd/nfsv4leasetime
+echo 10 > /proc/fs/nfsd/nfsv4gracetime
+never=2147483647
+echo nfsd 127.0.0.1 $never here > /proc/net/rpc/auth.unix.ip/channel
+echo here /mnt/0 $never $((2 + 0x2000)) 65534 65534 0 > /proc/net/rpc/nfsd.export/channel
+echo 'here 1 \\x00000000' $never /mnt/0 > /proc/net/rpc/nfsd.fh/channel
+echo -3 +4 +4.2 > /proc/fs/nfsd/versions
+echo tcp 2049 > /proc/fs/nfsd/portlist
+echo 4 > /proc/fs/nfsd/threads
+mkdir -p /nfs
+mount -t nfs4 -o vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1 127.0.0.1:/ /nfs || exit
+for i in 1 2 3 4; do while :; do echo x >> /nfs/f$i; sync /nfs/f$i; done & done
+wait";
 
 /// 4 tasks that write in one way of `writer.c`.
 macro_rules! writers {
@@ -197,6 +241,17 @@ pub const CASES: &[Case] = &[
             "the disk writes 131 MB/s, and the control group may write 2 MB/s: 256 KiB are 125 ms of data",
         )
     },
+    Case {
+        remedy: "Raise io.weight of /low",
+        ..case(
+            "6.12",
+            "data_weighed",
+            "1ms:8",
+            "data_flush",
+            UNEQUAL_WEIGHTS,
+            "io.cost lets one control group write a request a second beside another's thousand",
+        )
+    },
     case(
         "6.12",
         "device_hdd_appends",
@@ -246,7 +301,7 @@ pub const CASES: &[Case] = &[
         "mount -o remount,sync /mnt/0; while :; do mkdir /mnt/0/d; rmdir /mnt/0/d; done",
         "with the mount option sync each change of a directory waits for a commit, and no task calls sync: the waits can be counted, their time cannot",
     ),
-    // Syncs that are no call of fsync: O_SYNC, O_DSYNC, RWF_DSYNC, direct I/O, syncfs, io_uring.
+    // Syncs that are no call of fsync: O_SYNC, O_DSYNC, RWF_DSYNC, direct I/O, syncfs, io_uring, NFS.
     case(
         "6.12",
         "sync_by_osync",
@@ -255,6 +310,19 @@ pub const CASES: &[Case] = &[
         writers!("osync"),
         "4 tasks append to files with O_SYNC: two convoys that take turns",
     ),
+    Case {
+        settle_s: "15",
+        syncer: "nfsd",
+        undo: "umount /nfs; echo 0 > /proc/fs/nfsd/threads; umount /proc/fs/nfsd",
+        ..case(
+            "6.12",
+            "sync_below_nfs",
+            "sata-ssd",
+            "sync_delays",
+            SERVED,
+            "4 clients of an NFS server, whose threads sync for them: those that come back early ask while the others' commit runs",
+        )
+    },
     case(
         "6.12",
         "data_by_odsync",
@@ -296,6 +364,20 @@ pub const CASES: &[Case] = &[
             "device",
             "truncate -s 64M /mnt/0/image && /sbin/mke2fs -q -F -t ext4 /mnt/0/image && mkdir -p /upper && mount -t ext4 -o loop /mnt/0/image /upper && luc-lab bench create-fsync --threads 4 --seconds 99 /upper",
             "4 tasks sync on a file system in a file: a kernel thread syncs the file for them, again and again, and there is no commit but its own",
+        )
+    },
+    Case {
+        // Mounting takes 5 s.
+        settle_s: "10",
+        remedy: "Take the delay out of the table of /dev/mapper/slow",
+        undo: "umount /mnt/0 && dmsetup remove slow",
+        ..case(
+            "6.12",
+            "device_delayed",
+            "nvme",
+            "device",
+            DELAYED,
+            "one program after the other syncs, and device mapper delays each request by 20 ms",
         )
     },
     case(

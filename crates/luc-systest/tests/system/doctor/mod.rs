@@ -9,7 +9,7 @@ use luc_systest::{
     Answer, Job, Outcome, Trouble, check, fail, guest, is_whole, program, run_jobs, test,
     tests_on_every,
 };
-use luc_vm::RunSpec;
+use luc_vm::{Content, GuestFile, RunSpec};
 use serde_json::Value;
 
 pub fn tests() -> Vec<Trial> {
@@ -32,9 +32,16 @@ fn on(kernel: &str) -> Outcome {
         .collect::<Result<Vec<_>, _>>()?;
     let mut spec: RunSpec = guest(kernel, &jobs)?;
     spec.files.push(program("/t/writer", "writer.c")?);
-    spec.modules.push("loop".into());
+    let dmsetup = Content::Program("/usr/sbin/dmsetup".into());
+    spec.files
+        .push(GuestFile::new("/usr/sbin/dmsetup", dmsetup));
+    let modules = ["loop", "dm-delay", "nfsd", "nfsv4"];
+    spec.modules.extend(modules.map(str::to_owned));
     // Room for a disk in memory and for its page cache.
     spec.memory_mib = 3072;
+    if is_whole() {
+        spec.timeout_host_s *= 2;
+    }
     let answer = run_jobs(&spec, &jobs)?;
     let mut wrong = Vec::new();
     for case in &cases {
@@ -56,6 +63,7 @@ fn job(case: &Case) -> Result<Job, Trouble> {
         .mkfs(case.mkfs)
         .env("LOAD", case.load)
         .env("MEASURE", case.measure)
+        .env("UNDO", case.undo)
         .env("SETTLE_S", case.settle_s)
         .env("SECONDS_S", SECONDS_S))
 }
