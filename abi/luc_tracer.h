@@ -15,6 +15,7 @@
 /* Bounds of tables: chosen, not measured. */
 #define LUC_COUNTS_SLOTS 64	/* file systems watched at once */
 #define LUC_COUNTS_PROCESSES 8192	/* processes counted individually */
+#define LUC_COUNTS_CGROUPS 4096	/* control groups counted individually */
 #define LUC_CGROUPS_MAX 16	/* cgroups in one filter */
 #define LUC_EARLIER_MAX 1024	/* syncs that are followed though their start was not seen */
 #define LUC_TEXT_BYTES 512	/* bytes of the kernel's text read at once */
@@ -79,7 +80,8 @@ struct luc_syncs_going_on {
 	luc_u64 oldest_begin_ns;	/* 0 if there is none */
 };
 
-struct luc_process_counts {
+/* Sums of a process, or of a control group. */
+struct luc_task_counts {
 	luc_u64 syncs;
 	luc_u64 sync_ns;
 	luc_u64 syncs_late;	/* that waited for two commits or more */

@@ -46,8 +46,15 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, LUC_COUNTS_PROCESSES);
 	__type(key, __u32);	/* process */
-	__type(value, struct luc_process_counts);
+	__type(value, struct luc_task_counts);
 } processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, LUC_COUNTS_CGROUPS);
+	__type(key, __u64);	/* control group */
+	__type(value, struct luc_task_counts);
+} cgroups SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -74,8 +81,8 @@ struct task_state {
 	__u32 sync_tid, done_tid;
 	bool datasync, directory;
 	bool synced;	/* the start of a sync was seen */
-	/* Not yet added to the process's counts. */
-	struct luc_process_counts pending;
+	/* Not yet added to the counts of the process and of the control group. */
+	struct luc_task_counts pending;
 	__u64 pending_ns;	/* when counts were last added */
 	__u64 buffer_ns, buffer_block, locked_ns, space_ns;
 	__u32 buffer_dev, locked_dev, space_dev;

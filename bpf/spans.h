@@ -179,22 +179,32 @@ static __always_inline struct task_state *task(void)
 	return state->owner == (__u64)task ? state : settle();
 }
 
-/* After this time a thread adds its counts to its process, where the reader sees them. */
+/* After this time a thread hands in its counts, where the reader sees them. */
 #define PENDING_NS 100000000ULL
 
-/* Adds the counts of a thread to its process. */
-static __always_inline void hand_in(struct task_state *state, __u32 tgid)
+static __always_inline void add_counts(void *map, const void *key,
+				       const struct luc_task_counts *more)
 {
-	struct luc_process_counts *p = bpf_map_lookup_elem(&processes, &tgid);
+	struct luc_task_counts *counts = bpf_map_lookup_elem(map, key);
 
-	if (!p) {
-		bpf_map_update_elem(&processes, &tgid, &state->pending, BPF_NOEXIST);
-	} else {
-		__sync_fetch_and_add(&p->syncs, state->pending.syncs);
-		__sync_fetch_and_add(&p->sync_ns, state->pending.sync_ns);
-		__sync_fetch_and_add(&p->syncs_late, state->pending.syncs_late);
-		__sync_fetch_and_add(&p->wait_ns, state->pending.wait_ns);
+	if (!counts) {
+		bpf_map_update_elem(map, key, more, BPF_NOEXIST);
+		return;
 	}
+	__sync_fetch_and_add(&counts->syncs, more->syncs);
+	__sync_fetch_and_add(&counts->sync_ns, more->sync_ns);
+	__sync_fetch_and_add(&counts->syncs_late, more->syncs_late);
+	__sync_fetch_and_add(&counts->wait_ns, more->wait_ns);
+}
+
+/* Adds the counts of the current task to its process and to its control group. */
+static __always_inline void hand_in(struct task_state *state)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	__u64 cgroup = bpf_get_current_cgroup_id();
+
+	add_counts(&processes, &tgid, &state->pending);
+	add_counts(&cgroups, &cgroup, &state->pending);
 	__builtin_memset(&state->pending, 0, sizeof(state->pending));
 }
 
@@ -203,14 +213,13 @@ static __always_inline bool hand_in_at(struct task_state *state, __u64 now_ns)
 {
 	if (now_ns - state->pending_ns < PENDING_NS)
 		return false;
-	hand_in(state, bpf_get_current_pid_tgid() >> 32);
+	hand_in(state);
 	return true;
 }
 
-static __always_inline void hand_in_rest(struct task_state *state, __u32 tgid)
+static __always_inline bool has_pending(const struct task_state *state)
 {
-	if (state->pending.syncs || state->pending.wait_ns)
-		hand_in(state, tgid);
+	return state->pending.syncs || state->pending.wait_ns;
 }
 
 /*
@@ -222,23 +231,25 @@ int BPF_PROG(task_exits, struct task_struct *task)
 {
 	struct task_state *state = task_if_known();
 
-	if (state)
-		hand_in_rest(state, task->tgid);
+	if (state && has_pending(state))
+		hand_in(state);
 	return 0;
 }
 
 /*
- * The kernel frees the task: adds its last counts to its process, clears its slot and
- * gives it back.
+ * The kernel frees the task: adds its last counts to its process, as its control group is
+ * no longer known; clears its slot and gives it back.
  */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(task_gone, struct task_struct *task)
 {
 	struct task_state *state = place_of(task);
+	__u32 tgid = task->tgid;
 
 	if (state->owner != (__u64)task)
 		return 0;
-	hand_in_rest(state, task->tgid);
+	if (has_pending(state))
+		add_counts(&processes, &tgid, &state->pending);
 	__builtin_memset((void *)state + sizeof(state->owner), 0,
 			 sizeof(*state) - sizeof(state->owner));
 	/* With a barrier: the next owner finds the slot empty. */

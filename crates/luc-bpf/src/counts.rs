@@ -1,5 +1,7 @@
 //! Sums and histograms of the tracer.
 
+use std::ops::AddAssign;
+
 const STEPS_LOG2: u32 = 4;
 const STEPS: usize = 1 << STEPS_LOG2;
 const OCTAVES: usize = 40;
@@ -163,9 +165,9 @@ impl Counts {
     }
 }
 
-/// Sums over one process since the tracer was attached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ProcessCounts {
+/// Sums over one process, or one control group, since the tracer was attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TaskCounts {
     /// fsync and fdatasync calls.
     pub syncs: u64,
     pub sync_ns: u64,
@@ -175,7 +177,18 @@ pub struct ProcessCounts {
     pub wait_ns: u64,
 }
 
-impl ProcessCounts {
+impl TaskCounts {
+    /// The sums since an earlier time; a sum never falls.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            syncs: self.syncs.saturating_sub(before.syncs),
+            sync_ns: self.sync_ns.saturating_sub(before.sync_ns),
+            syncs_late: self.syncs_late.saturating_sub(before.syncs_late),
+            wait_ns: self.wait_ns.saturating_sub(before.wait_ns),
+        }
+    }
+
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let words: &[[u8; 8]; 4] = bytes.as_chunks().0.try_into().ok()?;
         let [syncs, sync_ns, syncs_late, wait_ns] = words.map(u64::from_ne_bytes);
@@ -185,6 +198,15 @@ impl ProcessCounts {
             syncs_late,
             wait_ns,
         })
+    }
+}
+
+impl AddAssign for TaskCounts {
+    fn add_assign(&mut self, more: Self) {
+        self.syncs += more.syncs;
+        self.sync_ns += more.sync_ns;
+        self.syncs_late += more.syncs_late;
+        self.wait_ns += more.wait_ns;
     }
 }
 

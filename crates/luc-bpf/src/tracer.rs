@@ -1,6 +1,6 @@
 //! Attaches the programs and reads their results.
 
-use crate::counts::{COUNTS_BYTES, Counts, ProcessCounts};
+use crate::counts::{COUNTS_BYTES, Counts, TaskCounts};
 use crate::error::TracerError;
 use crate::going_on::{EARLIER_MAX, EarlierSync, GoingOn};
 use crate::hooks::{Hook, Means};
@@ -404,18 +404,40 @@ impl Tracer {
     }
 
     /// The sums of processes on all watched file systems, by process ID.
-    pub fn processes(&self) -> Result<Vec<(u32, ProcessCounts)>, TracerError> {
-        let map = self.map("processes")?;
+    pub fn processes(&self) -> Result<Vec<(u32, TaskCounts)>, TracerError> {
+        let all = self.task_counts("processes")?.into_iter();
+        let mut list: Vec<_> = all.map(|(id, one)| (u32::from_ne_bytes(id), one)).collect();
+        list.sort_unstable_by_key(|(id, _)| *id);
+        Ok(list)
+    }
+
+    /// The sums of control groups on all watched file systems, by their ids.
+    pub fn cgroups(&self) -> Result<Vec<(u64, TaskCounts)>, TracerError> {
+        let all = self.task_counts("cgroups")?.into_iter();
+        Ok(all.map(|(id, one)| (u64::from_ne_bytes(id), one)).collect())
+    }
+
+    /// Forgets the sums of a control group, to make room for another.
+    pub fn forget_cgroup(&self, id: u64) -> Result<(), TracerError> {
+        // Nothing is left to do if it is not there.
+        let _ = self.map("cgroups")?.delete(&id.to_ne_bytes());
+        Ok(())
+    }
+
+    fn task_counts<const N: usize>(
+        &self,
+        map: &'static str,
+    ) -> Result<Vec<([u8; N], TaskCounts)>, TracerError> {
+        let map = self.map(map)?;
         let mut list = Vec::new();
         for key in map.keys() {
-            // The process may be gone by now.
+            // It may be gone by now.
             let Ok(Some(value)) = map.lookup(&key, MapFlags::ANY) else {
                 continue;
             };
-            let id = key.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
-            list.extend(id.zip(ProcessCounts::from_bytes(&value)));
+            let id = key.first_chunk().copied();
+            list.extend(id.zip(TaskCounts::from_bytes(&value)));
         }
-        list.sort_unstable_by_key(|(id, _)| *id);
         Ok(list)
     }
 

@@ -91,6 +91,13 @@ pub fn cgroups(system: &dyn System) -> BTreeMap<u64, String> {
     found
 }
 
+/// Tells whether a path still is the control group with this number.
+pub fn is_cgroup(system: &dyn System, path: &str, id: u64) -> bool {
+    let dir = cgroup_root(system).map(|root| system.path(&format!("{root}{path}")));
+    let metadata = dir.and_then(|dir| fs::metadata(dir).ok());
+    metadata.is_some_and(|metadata| metadata.ino() == id)
+}
+
 /// Where the unified hierarchy is mounted.
 pub fn cgroup_root(system: &dyn System) -> Option<String> {
     let mounts = system.read("/proc/self/mountinfo").ok()?;

@@ -13,7 +13,8 @@ mount -t devpts none /dev/pts
 ip link set lo up
 
 cat > /tmp/load.sh << 'END'
-watched load alpha /mnt/0/a 40 0 5000 > /tmp/alpha &
+sh -c 'echo 0 > /sys/fs/cgroup/alpha/cgroup.procs
+	exec watched load alpha /mnt/0/a 40 0 5000' > /tmp/alpha &
 watched load beta /mnt/0/b 25 10 7000 > /tmp/beta &
 watched load other /mnt/1/o 5 0 9000 > /tmp/other &
 while [ ! -s /tmp/alpha ] || [ ! -s /tmp/beta ] || [ ! -s /tmp/other ]; do
@@ -45,6 +46,7 @@ phase() {
 	sync -f /mnt/1
 	begin=$(transactions nullb0) begin_other=$(transactions nullb1)
 	rm -f /tmp/alpha /tmp/beta /tmp/other
+	mkdir /sys/fs/cgroup/alpha
 	luc exporter > /tmp/http.said 2> /tmp/http.err &
 	http=$!
 	if [ ! -e /sys/fs/luc ]; then
@@ -73,6 +75,8 @@ phase() {
 		is "$1: exit status of a watcher" 0 $?
 	done
 	kill $(cat /tmp/alpha /tmp/beta /tmp/other)
+	eventually "$1: alpha's control group is empty" rmdir /sys/fs/cgroup/alpha
+	page "$out-gone"
 	kill -TERM $http
 	wait $http
 	is "$1: exit status of the exporter" 0 $?

@@ -6,6 +6,7 @@
 //! privileges but not the module, and the module's counters, which anybody may
 //! read. The snapshot has a line about a missing source.
 
+mod groups;
 mod reading;
 mod snapshot;
 #[cfg(test)]
@@ -27,6 +28,8 @@ use luc_trace::{Process, Unseen, printable};
 use crate::WatchError;
 use crate::time::now_ns;
 
+pub use groups::GroupTotals;
+use groups::Groups;
 pub use reading::{JournalReading, ModuleReading, ProcessReading, Reading, WaitingSyncs};
 pub use snapshot::{JournalSample, LucSample, ProcessSample, REASONS, Snapshot};
 
@@ -47,6 +50,8 @@ pub struct Sampler {
     means: Option<Means>,
     /// Whether processes are read, too.
     processes: bool,
+    /// The control groups; `None` if nobody asked for them.
+    groups: Option<Groups>,
     begin: Instant,
     kernel: String,
     only: Option<Dev>,
@@ -85,6 +90,7 @@ impl Sampler {
         let mut sampler = Sampler {
             means,
             processes: true,
+            groups: None,
             begin: Instant::now(),
             kernel: kernel::release(system).unwrap_or_default(),
             only,
@@ -112,6 +118,15 @@ impl Sampler {
     pub fn without_processes(self) -> Self {
         Sampler {
             processes: false,
+            ..self
+        }
+    }
+
+    /// Reads the totals of control groups, too.
+    #[must_use]
+    pub fn with_groups(self) -> Self {
+        Sampler {
+            groups: Some(Groups::default()),
             ..self
         }
     }
@@ -155,6 +170,8 @@ impl Sampler {
         if let Err(error) = &tracer {
             lacks.push(format!("nothing is traced: {error}"));
         }
+        // Another tracer counts from 0.
+        self.groups = self.groups.take().map(|_| Groups::default());
         self.tracing = Tracing {
             tracer,
             generation: self.tracing.generation + 1,
@@ -232,6 +249,9 @@ impl Sampler {
             journal.counts = tracer.counts(journal.device)?;
             let going_on = going_on.as_ref().and_then(|all| all.get(&journal.device));
             journal.waiting = going_on.map(|one| WaitingSyncs::new(one, now_ns));
+        }
+        if let Some(groups) = &mut self.groups {
+            reading.groups = groups.read(tracer, system)?;
         }
         if !self.processes {
             return Ok(());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use luc_bpf::{Counts, GoingOn, ProcessCounts};
+use luc_bpf::{Counts, GoingOn, TaskCounts};
 use luc_control::Dev;
 use luc_host::System;
 use luc_host::health::Health;
@@ -12,6 +12,8 @@ use luc_host::sysfs::{self, Attached};
 use luc_power::meter::Sample;
 use luc_trace::{Process, Unseen};
 use serde::Serialize;
+
+use super::groups::GroupTotals;
 
 /// Everything that could be read at one moment.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +37,8 @@ pub struct Reading {
     pub journals: Vec<JournalReading>,
     /// The processes, by process ID.
     pub processes: BTreeMap<u32, ProcessReading>,
+    /// The control groups; `None` if unknown, or if nobody asked for them.
+    pub groups: Option<GroupTotals>,
 }
 
 impl Reading {
@@ -42,6 +46,7 @@ impl Reading {
     /// must not look as if nothing happened.
     pub fn forget_traced(&mut self) {
         self.lost = None;
+        self.groups = None;
         for journal in &mut self.journals {
             journal.counts = None;
             journal.waiting = None;
@@ -86,7 +91,7 @@ impl WaitingSyncs {
 #[derive(Clone, Debug)]
 pub struct ProcessReading {
     pub process: Process,
-    pub counts: ProcessCounts,
+    pub counts: TaskCounts,
 }
 
 /// The contents of the module's files of a file system.

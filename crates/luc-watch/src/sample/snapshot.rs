@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use luc_bpf::{Counts, ProcessCounts};
+use luc_bpf::{Counts, TaskCounts};
 use luc_control::{CounterKind, Dev, counters};
 use luc_host::as_text;
 use luc_host::health::Health;
@@ -343,14 +343,10 @@ fn process_sample(
     time: Duration,
     all_waits: bool,
 ) -> Option<ProcessSample> {
-    let then = before.map_or_else(ProcessCounts::default, |before| before.counts);
+    let then = before.map_or_else(TaskCounts::default, |before| before.counts);
     let c = now.counts;
     let shrank = c.syncs < then.syncs || c.sync_ns < then.sync_ns || c.wait_ns < then.wait_ns;
-    let then = if shrank {
-        ProcessCounts::default()
-    } else {
-        then
-    };
+    let then = if shrank { TaskCounts::default() } else { then };
     let rate = |now: u64, then: u64| per_s(now.saturating_sub(then), time);
     (c != then).then(|| ProcessSample {
         pid,

@@ -1,6 +1,6 @@
 //! Snapshots of made-up readings.
 
-use luc_bpf::ProcessCounts;
+use luc_bpf::TaskCounts;
 use luc_trace::{Sight, Unseen};
 
 use super::toys::{reading, sample_of};
@@ -144,9 +144,9 @@ fn counters_that_begin_anew_are_not_taken_for_rates() {
 fn a_reused_process_number_begins_from_nothing() {
     let (before, mut now) = (reading(9), reading(10));
     let process = now.processes.get_mut(&40).expect("there");
-    process.counts = ProcessCounts {
+    process.counts = TaskCounts {
         syncs: 7,
-        ..ProcessCounts::default()
+        ..TaskCounts::default()
     };
     now.processes.remove(&50);
     let snapshot = Snapshot::between("", Some(&before), &now);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use luc_bpf::{Counts, ProcessCounts};
+use luc_bpf::{Counts, TaskCounts};
 use luc_control::Dev;
 use luc_host::health::Health;
 use luc_trace::Process;
@@ -67,7 +67,7 @@ pub fn reading(rounds: u64) -> Reading {
             name: name.into(),
             cgroup: Some(format!("/system.slice/{name}.service")),
         },
-        counts: ProcessCounts {
+        counts: TaskCounts {
             syncs: syncs * rounds,
             sync_ns: syncs * rounds * 8 * MS,
             syncs_late: 2 * rounds,

@@ -25,7 +25,7 @@ pub struct Case {
     pub syncer: &'static str,
     /// The load for a limited time, measured without LUC and with it; empty if it is not measured.
     pub measure: &'static str,
-    /// What to run once the load is gone, to unmount what it mounted; empty if nothing.
+    /// A command that unmounts what the load mounted, once it is gone; empty if nothing.
     pub undo: &'static str,
 }
 
@@ -301,7 +301,8 @@ pub const CASES: &[Case] = &[
         "mount -o remount,sync /mnt/0; while :; do mkdir /mnt/0/d; rmdir /mnt/0/d; done",
         "with the mount option sync each change of a directory waits for a commit, and no task calls sync: the waits can be counted, their time cannot",
     ),
-    // Syncs that are no call of fsync: O_SYNC, O_DSYNC, RWF_DSYNC, direct I/O, syncfs, io_uring, NFS.
+    // Syncs that are no call of fsync: O_SYNC, O_DSYNC, RWF_DSYNC, direct I/O, syncfs, io_uring,
+    // NFS.
     case(
         "6.12",
         "sync_by_osync",

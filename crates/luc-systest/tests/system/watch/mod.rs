@@ -141,12 +141,24 @@ impl Phase<'_> {
                 other,
                 self.fact("commits_other")?,
             )?;
+            let all = SYNCS + OTHER.1;
+            groups(&page, "/alpha", [PROCESSES[0].1, all - PROCESSES[0].1, 0])?;
             same(&what("lost"), page.value("luc_tracer_lost_total", "")?, 0)?;
             for (means, hooks) in HOOKS {
                 let told = page.value("luc_tracer_attached", means)?;
                 same(&what(means), told, hooks)?;
             }
         }
+        let gone = Page(self.text("gone")?);
+        groups(
+            &gone,
+            "others",
+            [
+                PROCESSES[0].1,
+                SYNCS + OTHER.1 - PROCESSES[0].1,
+                PROCESSES[0].1,
+            ],
+        )?;
         match self.name {
             "held" => self.snapshot("live", &self.json("live")?["live"]),
             _ => self.snapshot("once", &self.json("once")?),
@@ -287,6 +299,17 @@ fn told(answer: &Answer) -> Outcome {
             said["policy"] == "batching" && said["mode"] == "observe",
             format!("told: {said}"),
         )?;
+    }
+    Ok(())
+}
+
+/// Checks the syncs of alpha's control group, under this name, of the root, and of all groups that
+/// have no total of their own.
+fn groups(page: &Page, alpha: &str, [of_alpha, of_root, of_others]: [u64; 3]) -> Outcome {
+    for (group, want) in [(alpha, of_alpha), ("/", of_root), ("others", of_others)] {
+        let label = format!("cgroup=\"{group}\"");
+        let syncs = page.value("luc_cgroup_syncs_total", &label)?;
+        same(&label, syncs, want as f64)?;
     }
     Ok(())
 }

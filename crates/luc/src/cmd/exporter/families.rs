@@ -1,6 +1,6 @@
 //! The metrics of a reading.
 
-use luc_bpf::{Counts, Histogram};
+use luc_bpf::{Counts, Histogram, TaskCounts};
 use luc_control::{Counter, CounterKind, Dev, counters};
 use luc_host::FAULTS;
 use luc_power::meter::Sample;
@@ -32,6 +32,7 @@ pub fn families(reading: &Reading) -> Vec<Family> {
     all.extend(traced(reading));
     all.extend(waits(reading));
     all.extend(waiting(reading));
+    all.extend(groups(reading));
     all.push(policy(reading));
     all.extend(counters().iter().map(|counter| of_module(counter, reading)));
     all
@@ -224,6 +225,51 @@ fn waiting(reading: &Reading) -> [Family; 2] {
             |waiting| seconds(waiting.longest_ns),
         ),
     ]
+}
+
+/// The label of the groups that have no total of their own; a path begins with a slash.
+const OTHERS: &str = "others";
+
+/// Sums over all journals, as more labels would be too many series.
+fn groups(reading: &Reading) -> Vec<Family> {
+    let family = |name: &str, help: &str, value: fn(&TaskCounts) -> f64| {
+        let groups = reading.groups.iter().flat_map(|groups| {
+            let shown = groups.shown.iter();
+            let others = (OTHERS, &groups.others);
+            let shown = shown.map(|(path, counts)| (path.as_str(), counts));
+            shown.chain([others])
+        });
+        let series = groups.map(|(group, counts)| {
+            let labels = vec![("cgroup", group.to_owned())];
+            (labels, Value::Number(value(counts)))
+        });
+        Family::new(name, Kind::Counter, help, series)
+    };
+    let mut all = vec![
+        family(
+            "luc_cgroup_syncs_total",
+            "fsync and fdatasync calls by the tasks of a control group",
+            |counts| counts.syncs as f64,
+        ),
+        family(
+            "luc_cgroup_sync_seconds_total",
+            "time in these calls",
+            |counts| seconds(counts.sync_ns),
+        ),
+        family(
+            "luc_cgroup_syncs_late_total",
+            "those that waited for two commits or more",
+            |counts| counts.syncs_late as f64,
+        ),
+    ];
+    if !reading.unseen.iter().any(|sight| sight.is_wait()) {
+        all.push(family(
+            "luc_cgroup_wait_seconds_total",
+            "time that the tasks of a control group spent in waits inside operations",
+            |counts| seconds(counts.wait_ns),
+        ));
+    }
+    all
 }
 
 /// The journals that LUC is on for.

@@ -67,7 +67,7 @@ impl Verb for Args {
         let sampler = Sampler::even_blind(None, self.by.chosen(), context.system);
         let sampler = sampler.map_err(failed("exporter"))?;
         let mut pages = Pages {
-            sampler: sampler.without_processes(),
+            sampler: sampler.without_processes().with_groups(),
             mounts: Mounts::new(context.system),
             energy: Meter::find(&context.system.path("/"), None).ok(),
             forget_traced: self.once,

@@ -10,10 +10,11 @@ use super::guards;
 use super::http::{Asked, Server, asked};
 use super::text::{Family, Kind, Value, render};
 use super::textfile;
+use luc_bpf::TaskCounts;
 use luc_power::meter::Meter;
 use luc_trace::{Sight, Unseen};
 use luc_watch::sample::toys::reading;
-use luc_watch::sample::{JournalReading, Reading, WaitingSyncs};
+use luc_watch::sample::{GroupTotals, JournalReading, Reading, WaitingSyncs};
 
 fn page() -> String {
     render(&families(&reading(2)))
@@ -26,6 +27,7 @@ fn full() -> Reading {
     for counter in luc_control::counters() {
         module.counters.entry(counter.name).or_insert(1);
     }
+    reading.groups = Some(GroupTotals::default());
     reading
 }
 
@@ -88,6 +90,41 @@ fn syncs_that_go_on_have_their_age() {
     assert_eq!(lines(&reading), of("0", "0"));
     reading.journals[0].waiting = None;
     assert!(lines(&reading).is_empty());
+}
+
+/// Names of control groups come from users; unknown totals have no series.
+#[test]
+fn control_groups_have_totals() {
+    let counts = |syncs| TaskCounts {
+        syncs,
+        sync_ns: 1_500_000_000,
+        syncs_late: 1,
+        wait_ns: 0,
+    };
+    let mut reading = reading(2);
+    let lines = |reading: &Reading| -> Vec<String> {
+        let page = render(&families(reading));
+        let lines = page.lines().filter(|line| line.starts_with("luc_cgroup"));
+        lines.map(str::to_owned).collect()
+    };
+    assert!(lines(&reading).is_empty());
+    reading.groups = Some(GroupTotals {
+        shown: vec![("/a \"b\\".to_owned(), counts(3))],
+        others: counts(5),
+    });
+    let with_waits = lines(&reading);
+    let expected = [
+        r#"luc_cgroup_syncs_total{cgroup="/a \"b\\"} 3"#,
+        r#"luc_cgroup_syncs_total{cgroup="others"} 5"#,
+        r#"luc_cgroup_sync_seconds_total{cgroup="/a \"b\\"} 1.5"#,
+        r#"luc_cgroup_sync_seconds_total{cgroup="others"} 1.5"#,
+        r#"luc_cgroup_syncs_late_total{cgroup="/a \"b\\"} 1"#,
+        r#"luc_cgroup_syncs_late_total{cgroup="others"} 1"#,
+    ];
+    assert_eq!(with_waits[..6], expected);
+    assert_eq!(with_waits.len(), 8);
+    reading.unseen = Unseen::from([Sight::WaitBuffer]);
+    assert_eq!(lines(&reading), expected);
 }
 
 #[test]
@@ -168,7 +205,13 @@ fn a_tracer_that_has_only_just_started_tells_no_counts() {
     let page = render(&families(&reading));
     assert!(page.contains("luc_tracer_attached{means=\"tracepoint\"} 5"));
     assert!(page.contains("luc_commits_total{"), "{page}");
-    for absent in ["luc_syncs", "luc_journal_", "luc_waits", "luc_tracer_lost"] {
+    for absent in [
+        "luc_syncs",
+        "luc_journal_",
+        "luc_waits",
+        "luc_tracer_lost",
+        "luc_cgroup",
+    ] {
         assert!(!page.contains(absent), "{absent}\n{page}");
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::ValueHint;
-use luc_bpf::{Counts, Detail, Histogram, ProcessCounts, Tracer};
+use luc_bpf::{Counts, Detail, Histogram, TaskCounts, Tracer};
 use luc_host::{System, journal};
 use luc_trace::{Sight, SpanKind, Unseen};
 use serde::Serialize;
@@ -111,7 +111,7 @@ fn answers(
 fn tell(
     args: &Args,
     answers: &[Answer],
-    processes: &[(u32, ProcessCounts)],
+    processes: &[(u32, TaskCounts)],
     lost: u64,
     context: &mut Context,
 ) -> Result<(), Failure> {
@@ -143,7 +143,7 @@ fn tell(
     Ok(out.flush()?)
 }
 
-fn process_json((pid, counts): &(u32, ProcessCounts), unseen: &Unseen) -> Value {
+fn process_json((pid, counts): &(u32, TaskCounts), unseen: &Unseen) -> Value {
     // A sum that lacks a part is unknown.
     let all_waits = !unseen.iter().any(|sight| sight.is_wait());
     json!({
