@@ -6,7 +6,7 @@ use super::published::{Claim, ClaimTake, Direction, Published, Unit, Windows};
 use super::sweep;
 use crate::check;
 use crate::error::did_you_mean;
-use crate::file::{Block, Campaign, Value, Where};
+use crate::file::{Block, Campaign, Figure, Value, Where};
 use crate::points;
 
 pub(super) fn all(all: &Published, campaign: &Campaign) -> Result<(), String> {
@@ -148,27 +148,38 @@ fn claim(claim: &Claim, all: &Published, campaign: &Campaign) -> Result<(), Stri
     }
     nuisances(claim, all, campaign, block)?;
     if let Some(arm) = &claim.beside {
-        let beside = crate::file::Figure {
+        let beside = Figure {
             arm: arm.clone(),
             ..figure.clone()
         };
         check::figure(block, &beside)?;
     }
-    let explanation = claim.explanation.iter();
-    let others = explanation
-        .flat_map(|it| [("on", &it.on), ("off", &it.off)])
-        .chain(claim.lab.iter().map(|lab| ("lab", lab)));
-    for (name, other) in others {
-        let at = claim.elsewhere(other);
-        let block = campaign.block(&at.block);
-        let block = block.ok_or_else(|| format!("{name}: no block {}", at.block))?;
-        check::figure(block, figure)?;
-        conditions(campaign, block, &at.fits, name)?;
+    if let Some(lab) = &claim.lab {
+        elsewhere(&claim.elsewhere(lab), figure, campaign).map_err(|why| format!("lab: {why}"))?;
     }
-    match &claim.explanation {
-        Some(it) if it.on == it.off => Err("explanation: on and off are the same".into()),
-        _ => Ok(()),
+    let Some(name) = &claim.explanation else {
+        return Ok(());
+    };
+    let Some(explanation) = all.explanations.get(name) else {
+        let near = did_you_mean(name, all.explanations.keys().map(String::as_str));
+        return Err(format!("no explanation {name}{near}"));
+    };
+    if explanation.on == explanation.off {
+        return Err(format!("explanation {name}: on and off are the same"));
     }
+    for (which, conditions) in [("on", &explanation.on), ("off", &explanation.off)] {
+        elsewhere(&all.given(claim, conditions), figure, campaign)
+            .map_err(|why| format!("explanation {name}, {which}: {why}"))?;
+    }
+    Ok(())
+}
+
+/// Checks that the claim's figure exists at these other points.
+fn elsewhere(at: &Claim, figure: &Figure, campaign: &Campaign) -> Result<(), String> {
+    let block = campaign.block(&at.block);
+    let block = block.ok_or_else(|| format!("no block {}", at.block))?;
+    check::figure(block, figure)?;
+    conditions(campaign, block, &at.fits)
 }
 
 /// Checks that every combination of the unknowns has points.
@@ -194,19 +205,19 @@ fn nuisances(
     }
     for (name, part) in parts {
         let name = if name.is_empty() { "where" } else { &name };
-        conditions(campaign, block, &part.fits, name)?;
+        conditions(campaign, block, &part.fits).map_err(|why| format!("{name}: {why}"))?;
     }
     Ok(())
 }
 
 /// Checks that points of the block fit.
-fn conditions(campaign: &Campaign, block: &Block, fits: &Where, name: &str) -> Result<(), String> {
-    values(block, fits).map_err(|why| format!("{name}: {why}"))?;
+fn conditions(campaign: &Campaign, block: &Block, fits: &Where) -> Result<(), String> {
+    values(block, fits)?;
     let points = points::of_block(campaign, block);
     if points.iter().any(|point| point.fits(fits)) {
         return Ok(());
     }
-    Err(format!("{name}: no point matches"))
+    Err("no point matches".into())
 }
 
 /// Checks that every value is one of the block's.

@@ -15,7 +15,9 @@ pub fn campaign(
     quick: bool,
 ) -> Option<Campaign> {
     let claims = figures.iter().flat_map(|figure| &figure.claims);
-    let claims: Vec<Claim> = claims.flat_map(Claim::everywhere).collect();
+    let claims: Vec<Claim> = claims
+        .flat_map(|claim| published.everywhere(claim))
+        .collect();
     // Plots belong to the answer of all figures.
     let is_all = figures.len() == published.figures.len();
     let plots = whole.plots.iter().filter(|_| is_all && !quick);

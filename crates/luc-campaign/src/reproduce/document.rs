@@ -94,7 +94,7 @@ fn answered<'a>(published: &Published, claim: &'a Claim, shown: &Shown<'_>) -> A
     let found = sweep::answer(shown, claim);
     let (part, mut judged) = for_each_part(published, claim, shown);
     if judged.verdict == ClaimVerdict::Refuted
-        && let Some(explanation) = &claim.explanation
+        && let Some(explanation) = published.explanation(claim)
         && let Some(why) = explained(published, claim, explanation, shown)
     {
         judged.verdict = ClaimVerdict::Explained;
@@ -178,7 +178,7 @@ fn explained(
     shown: &Shown<'_>,
 ) -> Option<String> {
     let [on, off] = [&explanation.on, &explanation.off]
-        .map(|other| judged(published, &claim.elsewhere(other), shown));
+        .map(|conditions| judged(published, &published.given(claim, conditions), shown));
     if !on.verdict.holds() || off.verdict != ClaimVerdict::Refuted {
         return None;
     }

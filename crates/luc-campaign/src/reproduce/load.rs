@@ -117,11 +117,35 @@ repeats_simulated = 3
                 "lab: threads is never 5",
             ),
             (
-                format!("{ratio}explanation = {{ says = \"\", on = {{}}, off = {{}} }}"),
-                "on and off are the same",
+                format!("{ratio}explanation = \"rain\""),
+                "no explanation rain",
             ),
         ] {
             let said = of(&claim).unwrap_err();
+            assert!(said.contains(why) && !said.contains('\n'), "{said}");
+        }
+    }
+
+    /// An explanation needs two experiments that the claim can be asked of.
+    #[test]
+    fn explanations_without_points_are_refused() {
+        let base = "[[figure]]\nid = \"D9.9\"\ntitle = \"t\"\nconditions = \"c\"\n[[figure.claim]]\nsays = \"s\"\nblock = \"metarates-cores\"\nunit = \"times\"\npublished = 2\nof = { arm = \"luc\", to = \"stock\", measure = \"rate\" }\nnuisance = [\"ipc\"]\nexplanation = \"rain\"";
+        let unknown = "[windows.ipc]\nsays = \"ipc\"\nfactor = \"mips\"\nvalues = { half = [800], one = [1600] }";
+        let of = |on: &str, off: &str| {
+            let rain = format!("[explanations.rain]\nsays = \"rain\"\non = {on}\noff = {off}");
+            let text = format!("{HEAD}{unknown}\n{rain}\n{base}");
+            let parsed = Published::parse("x.toml", &text, campaign());
+            parsed.map(drop).map_err(|error| error.to_string())
+        };
+        let (half, one) = ("{ ipc = \"half\" }", "{ ipc = \"one\" }");
+        assert_eq!(of(half, one), Ok(()));
+        for (on, off, why) in [
+            (half, half, "rain: on and off are the same"),
+            ("{ ipc = \"two\" }", one, "rain, on: no factor ipc"),
+            (half, "{ mips = 801 }", "rain, off: mips is never 801"),
+            (half, "{ mips = [] }", "rain, off: no point matches"),
+        ] {
+            let said = of(on, off).unwrap_err();
             assert!(said.contains(why) && !said.contains('\n'), "{said}");
         }
     }

@@ -26,6 +26,9 @@ pub struct Published {
     /// Unknowns that no factor stands for, by their names.
     #[serde(default)]
     pub windows: BTreeMap<String, Windows>,
+    /// Causes that experiments show, by their names.
+    #[serde(default)]
+    pub explanations: BTreeMap<String, Explanation>,
     /// Names of the documents by the first letter of their figures' names.
     pub documents: BTreeMap<String, String>,
     #[serde(rename = "figure")]
@@ -127,7 +130,8 @@ pub struct Claim {
     /// Why ours differs, if the reason was found.
     #[serde(default)]
     pub because: String,
-    pub explanation: Option<Explanation>,
+    /// Name of the cause, one of [`Published::explanations`], if an experiment shows it.
+    pub explanation: Option<String>,
 }
 
 /// Other points for the same claim.
@@ -141,15 +145,16 @@ pub struct Elsewhere {
     pub fits: Where,
 }
 
-/// An experiment that shows why a claim is refuted here: the claim holds where the cause is on, and
-/// is refuted where it is off.
+/// An experiment that shows why claims are refuted here: such a claim holds where the cause is on,
+/// and is refuted where it is off. Its conditions replace those of the claim for the same factors.
+/// An unknown of the claim, by what its window says, may stand for its factor: `ipc = "0.5"`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Explanation {
     /// The cause.
     pub says: String,
-    pub on: Elsewhere,
-    pub off: Elsewhere,
+    pub on: Where,
+    pub off: Where,
 }
 
 /// Gain sets: every combination.
@@ -253,16 +258,6 @@ impl Claim {
         part
     }
 
-    /// The claim at all points that its answer needs: its own, the lab's and its explanation's.
-    pub fn everywhere(&self) -> Vec<Self> {
-        let explanation = self.explanation.iter();
-        let others = explanation
-            .flat_map(|it| [&it.on, &it.off])
-            .chain(&self.lab);
-        let others = others.map(|other| self.elsewhere(other));
-        std::iter::once(self.clone()).chain(others).collect()
-    }
-
     /// The value that means no effect.
     pub fn none(&self) -> f64 {
         match self.unit {
@@ -309,6 +304,38 @@ impl Claim {
 }
 
 impl Published {
+    /// The claim at all points that its answer needs: its own, the lab's and its explanation's.
+    pub fn everywhere(&self, claim: &Claim) -> Vec<Claim> {
+        let explained = self.explanation(claim).into_iter();
+        let explained = explained.flat_map(|it| [&it.on, &it.off].map(|it| self.given(claim, it)));
+        let lab = claim.lab.iter().map(|lab| claim.elsewhere(lab));
+        let own = std::iter::once(claim.clone());
+        own.chain(explained).chain(lab).collect()
+    }
+
+    /// The claim's explanation; `None` if it has none, or names one that does not exist.
+    pub fn explanation(&self, claim: &Claim) -> Option<&Explanation> {
+        self.explanations.get(claim.explanation.as_ref()?)
+    }
+
+    /// The claim under the conditions of an explanation.
+    #[must_use]
+    pub fn given(&self, claim: &Claim, conditions: &Where) -> Claim {
+        let unknowns = claim.nuisance.iter();
+        let unknowns: Vec<&Windows> = unknowns.filter_map(|it| self.windows.get(it)).collect();
+        let mut given = claim.clone();
+        for (name, wanted) in conditions {
+            let window = unknowns.iter().find(|it| it.says == *name);
+            let window = window.zip(wanted.all().first());
+            let values = window.and_then(|(it, Value(value))| Some((it, it.values.get(value)?)));
+            given = match values {
+                Some((it, values)) => given.with(&it.factor, values),
+                None => given.with(name, wanted.all()),
+            };
+        }
+        given
+    }
+
     /// The figures with these names, in the order of the file; all if none is named.
     ///
     /// # Errors

@@ -479,7 +479,8 @@ repeats_max = 3
     }
 
     /// The verdict on the loss from the first speed to the last, and its reason.
-    fn loss_judged(rest: &str) -> (ClaimVerdict, String) {
+    /// The explanation `races` is on and off under these conditions.
+    fn loss_judged(rest: &str, (on, off): (&str, &str)) -> (ClaimVerdict, String) {
         let campaign = crate::campaigns::parse("toy.toml", CAMPAIGN).unwrap();
         let results = results(&campaign, 3, None);
         let claim = format!("says = \"\"\nblock = \"toy\"\n{LOST}take = \"lost-ends\"\n{rest}");
@@ -490,6 +491,9 @@ repeats_max = 3
                       values = { half = [125, 250], one = [250, 500] }";
         let speeds = toml::from_str(speeds).unwrap();
         published.windows.insert("speeds".to_owned(), speeds);
+        let races = format!("says = \"races\"\non = {on}\noff = {off}");
+        let races = toml::from_str(&races).unwrap();
+        published.explanations.insert("races".to_owned(), races);
         let figures = published.chosen(&[]).unwrap();
         let shown = Shown::new(&campaign, &results, None);
         let answers = document::answer(&published, &figures, Some(&shown));
@@ -500,32 +504,32 @@ repeats_max = 3
     /// In the toy only four processors lose.
     #[test]
     fn an_experiment_explains_a_refuted_claim() {
-        let (one, four) = ("where = { vcpus = 1 }", "where = { vcpus = 4 }");
-        assert_eq!(loss_judged(one).0, ClaimVerdict::Refuted);
-        let explained = |on: &str, off: &str| {
-            loss_judged(&format!(
-                "{one}\nexplanation = {{ says = \"races\", on = {{ {on} }}, off = {{ {off} }} }}"
-            ))
-        };
-        let (verdict, why) = explained(four, one);
+        let (one, four) = ("{ vcpus = 1 }", "{ vcpus = 4 }");
+        let claim = format!("where = {one}\nexplanation = \"races\"");
+        let (verdict, why) = loss_judged(&claim, (four, one));
         assert_eq!(verdict, ClaimVerdict::Explained);
-        assert!(
-            why.starts_with("races: 40.0% (") && why.ends_with(" without"),
-            "{why}"
-        );
+        let is_told = why.starts_with("races: 40.0% (") && why.ends_with(" without");
+        assert!(is_told, "{why}");
         // The cause does nothing, or the opposite.
-        assert_eq!(explained(one, one).0, ClaimVerdict::Refuted);
-        assert_eq!(explained(one, four).0, ClaimVerdict::Refuted);
+        for causes in [(one, one), (one, four)] {
+            assert_eq!(loss_judged(&claim, causes).0, ClaimVerdict::Refuted);
+        }
+        // Four lose at the higher speeds only.
+        let claim = "where = { vcpus = 4 }\nnuisance = [\"speeds\"]\nexplanation = \"races\"";
+        let (high, low) = ("{ ipc = \"one\" }", "{ ipc = \"half\" }");
+        let verdict = |causes| loss_judged(claim, causes).0;
+        assert_eq!(verdict((high, low)), ClaimVerdict::Explained);
+        assert_eq!(verdict((low, high)), ClaimVerdict::Refuted);
     }
 
     #[test]
     fn a_claim_has_to_hold_for_each_value_of_a_nuisance_factor() {
-        let (verdict, why) = loss_judged("nuisance = [\"vcpus\"]");
+        let (verdict, why) = loss_judged("nuisance = [\"vcpus\"]", ("{}", "{}"));
         assert_eq!(verdict, ClaimVerdict::Refuted);
         let parts = "(refuted with vcpus 1; same direction with vcpus 4)";
         assert!(why.ends_with(parts), "{why}");
         // Four processors lose from 250 to 500 MIPS alone, one never does.
-        let (verdict, why) = loss_judged("nuisance = [\"vcpus\", \"speeds\"]");
+        let (verdict, why) = loss_judged("nuisance = [\"vcpus\", \"speeds\"]", ("{}", "{}"));
         assert_eq!(verdict, ClaimVerdict::Refuted);
         let parts = "(refuted with vcpus 1 and ipc half or vcpus 1 and ipc one or vcpus 4 and ipc \
                      half; same direction with vcpus 4 and ipc one)";
