@@ -54,15 +54,46 @@ fn off_or_as_is(text: &str) -> std::result::Result<(), String> {
     }
 }
 
+fn khz(text: &str) -> std::result::Result<(), String> {
+    match text {
+        AS_IS => Ok(()),
+        _ => whole(text, 1, 100_000_000),
+    }
+}
+
+/// The machine lists what it has.
+fn word(text: &str) -> std::result::Result<(), String> {
+    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
+    if !text.is_empty() && text.chars().all(is_part) {
+        return Ok(());
+    }
+    Err("must be a name, such as powersave, or as-is".into())
+}
+
 const FACTORS: &[Factor] = &[
     Factor {
         name: "frequency_khz",
         help: "frequency of every processor in kHz, or as-is",
         default: Some(AS_IS),
-        check: |text| match text {
-            AS_IS => Ok(()),
-            _ => whole(text, 1, 100_000_000),
-        },
+        check: khz,
+    },
+    Factor {
+        name: "frequency_max_khz",
+        help: "highest frequency that a governor may choose in kHz (scaling_max_freq), or as-is",
+        default: Some(AS_IS),
+        check: khz,
+    },
+    Factor {
+        name: "governor",
+        help: "cpufreq governor of every processor, or as-is",
+        default: Some(AS_IS),
+        check: word,
+    },
+    Factor {
+        name: "epp",
+        help: "energy_performance_preference of every processor, or as-is",
+        default: Some(AS_IS),
+        check: word,
     },
     Factor {
         name: "cores",
@@ -112,8 +143,12 @@ fn number<T: std::str::FromStr>(cell: &Cell, factor: &str) -> Option<T> {
 
 fn wanted(cell: &Cell) -> Wanted {
     let is_off = |factor| text(cell, factor) == "off";
+    let word = |factor| Some(text(cell, factor).to_owned()).filter(|word| word != AS_IS);
     Wanted {
         frequency_khz: number(cell, "frequency_khz"),
+        frequency_max_khz: number(cell, "frequency_max_khz"),
+        governor: word("governor"),
+        epp: word("epp"),
         cores: number(cell, "cores"),
         turbo_off: is_off("turbo"),
         smt_off: is_off("smt"),

@@ -2,23 +2,30 @@
 //!
 //! The order matters twice. SMT goes off before `cores` counts, which must not keep a thread that
 //! SMT takes offline. Turbo goes off before the frequency is set, because with some drivers
-//! switching it off lowers the highest frequency. Values are restored in reverse order.
+//! switching it off lowers the highest frequency. A governor is set before a preference, as some
+//! governors allow only one. Values are restored in reverse order.
 
 use std::collections::BTreeSet;
 
 use luc_host::System;
-use luc_host::cpufreq::{self, policies};
+use luc_host::cpufreq::{self, Policy, policies};
 use luc_host::settings::{Change, value};
 
 const CPUS: &str = "/sys/devices/system/cpu";
 const WRITEBACK: &str = "/proc/sys/vm/dirty_writeback_centisecs";
+/// Files of a policy: its governors, and what a processor that chooses its own clock prefers.
+const GOVERNORS: &str = "scaling_available_governors";
+const EPP: &str = "energy_performance_preference";
+const EPPS: &str = "energy_performance_available_preferences";
 
 /// Settings that a cell asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools)] // each is a switch
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// `None` leaves it as it is.
+    /// `None` leaves it as it is, and so with the next three.
     pub frequency_khz: Option<u64>,
+    pub frequency_max_khz: Option<u64>,
+    pub governor: Option<String>,
+    pub epp: Option<String>,
     /// `None`: all.
     pub cores: Option<usize>,
     pub turbo_off: bool,
@@ -89,9 +96,7 @@ pub fn plan(system: &dyn System, wanted: &Wanted) -> Result<Vec<Change>, String>
             changes.set(&file, off);
         }
     }
-    if let Some(khz) = wanted.frequency_khz {
-        frequency(&mut changes, khz, &left)?;
-    }
+    clocks(&mut changes, wanted, &left)?;
     if wanted.writeback_off && system.exists(WRITEBACK) {
         changes.set(WRITEBACK, "0");
     }
@@ -125,67 +130,128 @@ impl Changes<'_> {
     }
 }
 
-/// Sets the frequency of every policy that keeps a processor online.
-fn frequency(changes: &mut Changes<'_>, khz: u64, left: &[usize]) -> Result<(), String> {
-    let system = changes.system;
-    let policies = policies(system);
+/// Sets what chooses the clock of every policy that keeps a processor online, or the clock itself.
+fn clocks(changes: &mut Changes<'_>, wanted: &Wanted, left: &[usize]) -> Result<(), String> {
+    let khz = |name, khz: Option<u64>| khz.map(|khz| format!("{name} {khz}"));
+    let word = |name, word: Option<&String>| word.map(|word| format!("{name} {word}"));
+    let fixed = khz("frequency_khz", wanted.frequency_khz);
+    let chosen = word("governor", wanted.governor.as_ref())
+        .or_else(|| word("epp", wanted.epp.as_ref()))
+        .or_else(|| khz("frequency_max_khz", wanted.frequency_max_khz));
+    if let (Some(fixed), Some(chosen)) = (&fixed, &chosen) {
+        return Err(format!("{chosen}: {fixed} already fixes the clock"));
+    }
+    let Some(asked) = fixed.or(chosen) else {
+        return Ok(());
+    };
+    let policies = policies(changes.system);
     if policies.is_empty() {
         return Err(format!(
-            "frequency_khz {khz}: this machine cannot set frequencies: there is no policy in \
-             {}",
+            "{asked}: this machine cannot set frequencies: there is no policy in {}",
             cpufreq::DIR
         ));
     }
     for policy in policies {
-        let file = |name: &str| policy.file(name);
-        let online = policy.online(system);
+        let online = policy.online(changes.system);
         if !left.iter().any(|cpu| online.contains(cpu)) {
             continue;
         }
-        let listed = policy.listed_khz(system);
-        let number = |name: &str| policy.khz(system, name);
-        let (min, max) = (number("cpuinfo_min_freq"), number("cpuinfo_max_freq"));
-        let below = min.is_some_and(|min| khz < min);
-        if below || max.is_some_and(|max| khz > max) {
-            return Err(format!(
-                "frequency_khz {khz}: {} supports {} to {}",
-                policy.name,
-                min.unwrap_or_default(),
-                max.unwrap_or_default()
-            ));
+        if let Some(governor) = &wanted.governor {
+            listed(changes, &policy, "governor", governor, GOVERNORS)?;
+            // The kernel may change it together with the governor.
+            changes.keep(&policy.file(EPP));
+            changes.set(&policy.file("scaling_governor"), governor);
         }
-        if !listed.is_empty() && !listed.contains(&khz) {
-            let listed: Vec<String> = listed.iter().map(u64::to_string).collect();
-            return Err(format!(
-                "frequency_khz {khz}: {} supports {}",
-                policy.name,
-                listed.join(", ")
-            ));
+        if let Some(epp) = &wanted.epp {
+            listed(changes, &policy, "epp", epp, EPPS)?;
+            changes.set(&policy.file(EPP), epp);
         }
-        let text = khz.to_string();
-        let userspace = policy
-            .text(system, "scaling_available_governors")
-            .split_whitespace()
-            .any(|governor| governor == "userspace");
-        if userspace {
-            changes.set(&file("scaling_governor"), "userspace");
+        if let Some(khz) = wanted.frequency_max_khz {
+            supported(changes, &policy, "frequency_max_khz", khz)?;
+            let lowest = policy.khz(changes.system, "scaling_min_freq");
+            if lowest.is_some_and(|lowest| khz < lowest) {
+                changes.set(&policy.file("scaling_min_freq"), &khz.to_string());
+            }
+            changes.set(&policy.file("scaling_max_freq"), &khz.to_string());
         }
-        // The lowest frequency may never exceed the highest: old kernels refuse it.
-        let raises = number("scaling_max_freq").is_some_and(|max| khz > max);
-        let order = if raises {
-            ["scaling_max_freq", "scaling_min_freq"]
-        } else {
-            ["scaling_min_freq", "scaling_max_freq"]
-        };
-        for name in order {
-            changes.set(&file(name), &text);
-        }
-        if userspace {
-            // It reads back as the nearest frequency that the driver knows.
-            changes.push(&file("scaling_setspeed"), Some(&text), false);
+        if let Some(khz) = wanted.frequency_khz {
+            supported(changes, &policy, "frequency_khz", khz)?;
+            fix(changes, &policy, khz);
         }
     }
     Ok(())
+}
+
+/// Checks that a policy lists a word in a file.
+fn listed(
+    changes: &Changes<'_>,
+    policy: &Policy,
+    factor: &str,
+    word: &str,
+    file: &str,
+) -> Result<(), String> {
+    let all = policy.text(changes.system, file);
+    let (name, mut words) = (&policy.name, all.split_whitespace());
+    if words.any(|one| one == word) {
+        Ok(())
+    } else if all.is_empty() {
+        Err(format!("{factor} {word}: {name} has no {file}"))
+    } else {
+        Err(format!("{factor} {word}: {name} supports {all}"))
+    }
+}
+
+/// Checks that a policy supports a frequency.
+fn supported(changes: &Changes<'_>, policy: &Policy, factor: &str, khz: u64) -> Result<(), String> {
+    let system = changes.system;
+    let number = |name: &str| policy.khz(system, name);
+    let (min, max) = (number("cpuinfo_min_freq"), number("cpuinfo_max_freq"));
+    let below = min.is_some_and(|min| khz < min);
+    if below || max.is_some_and(|max| khz > max) {
+        return Err(format!(
+            "{factor} {khz}: {} supports {} to {}",
+            policy.name,
+            min.unwrap_or_default(),
+            max.unwrap_or_default()
+        ));
+    }
+    let listed = policy.listed_khz(system);
+    if !listed.is_empty() && !listed.contains(&khz) {
+        let listed: Vec<String> = listed.iter().map(u64::to_string).collect();
+        return Err(format!(
+            "{factor} {khz}: {} supports {}",
+            policy.name,
+            listed.join(", ")
+        ));
+    }
+    Ok(())
+}
+
+/// Fixes the frequency of a policy.
+fn fix(changes: &mut Changes<'_>, policy: &Policy, khz: u64) {
+    let system = changes.system;
+    let text = khz.to_string();
+    let userspace = policy
+        .text(system, GOVERNORS)
+        .split_whitespace()
+        .any(|governor| governor == "userspace");
+    if userspace {
+        changes.set(&policy.file("scaling_governor"), "userspace");
+    }
+    // The lowest frequency may never exceed the highest: old kernels refuse it.
+    let highest = policy.khz(system, "scaling_max_freq");
+    let order = if highest.is_some_and(|highest| khz > highest) {
+        ["scaling_max_freq", "scaling_min_freq"]
+    } else {
+        ["scaling_min_freq", "scaling_max_freq"]
+    };
+    for name in order {
+        changes.set(&policy.file(name), &text);
+    }
+    if userspace {
+        // It reads back as the nearest frequency that the driver knows.
+        changes.push(&policy.file("scaling_setspeed"), Some(&text), false);
+    }
 }
 
 fn smt_file() -> String {

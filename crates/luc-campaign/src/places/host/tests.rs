@@ -51,6 +51,11 @@ impl Tree {
                 ("scaling_governor", "ondemand"),
                 ("scaling_available_governors", "ondemand userspace"),
                 ("scaling_setspeed", "<unsupported>"),
+                ("energy_performance_preference", "balance_power"),
+                (
+                    "energy_performance_available_preferences",
+                    "default performance balance_power power",
+                ),
             ] {
                 tree.put(&format!("{policy}/{name}"), text);
             }
@@ -136,6 +141,9 @@ impl Tree {
 fn all() -> Wanted {
     Wanted {
         frequency_khz: Some(3_100_000),
+        frequency_max_khz: None,
+        governor: None,
+        epp: None,
         cores: Some(1),
         turbo_off: true,
         smt_off: true,
@@ -173,6 +181,72 @@ fn changes_are_made_in_an_order_that_the_kernel_takes() {
     );
     assert_eq!(switches(&tree.machine()), "turbo smt frequency writeback");
     assert_eq!(plan(&tree.machine(), &Wanted::default()), Ok(Vec::new()));
+}
+
+/// A governor and its bounds, in the place of a fixed clock.
+fn chosen() -> Wanted {
+    Wanted {
+        frequency_khz: None,
+        frequency_max_khz: Some(1_600_000),
+        governor: Some("userspace".into()),
+        epp: Some("power".into()),
+        ..all()
+    }
+}
+
+#[test]
+fn a_governor_is_set_before_what_it_may_choose() {
+    let tree = Tree::new();
+    tree.put(
+        &format!("{CPU}/cpufreq/policy0/scaling_min_freq"),
+        "2400000",
+    );
+    let changes = plan(&tree.machine(), &chosen()).unwrap();
+    let of_policy = changes.iter().filter_map(|Change { path, to, .. }| {
+        let (_, name) = path.split_once("/cpufreq/policy0/")?;
+        Some(format!("{name} {}", to.as_deref().unwrap_or("is kept")))
+    });
+    assert_eq!(
+        of_policy.collect::<Vec<_>>(),
+        [
+            "energy_performance_preference is kept",
+            "scaling_governor userspace",
+            "energy_performance_preference power",
+            "scaling_min_freq 1600000",
+            "scaling_max_freq 1600000",
+        ]
+    );
+    let why = |change: &dyn Fn(&mut Wanted)| {
+        let mut wanted = chosen();
+        change(&mut wanted);
+        plan(&tree.machine(), &wanted).unwrap_err()
+    };
+    for (said, expected) in [
+        (
+            why(&|wanted| wanted.governor = Some("schedutil".into())),
+            "governor schedutil: policy0 supports ondemand userspace",
+        ),
+        (
+            why(&|wanted| wanted.epp = Some("fast".into())),
+            "epp fast: policy0 supports default performance balance_power power",
+        ),
+        (
+            why(&|wanted| wanted.frequency_max_khz = Some(1)),
+            "frequency_max_khz 1: policy0 supports 1600000 to 3100000",
+        ),
+        (
+            why(&|wanted| wanted.frequency_khz = Some(2_400_000)),
+            "governor userspace: frequency_khz 2400000 already fixes the clock",
+        ),
+    ] {
+        assert_eq!(said, expected);
+    }
+    let none = format!("{CPU}/cpufreq/policy0/energy_performance_available_preferences");
+    fs::remove_file(tree.at(&none)).unwrap();
+    assert_eq!(
+        why(&|_| ()),
+        "epp power: policy0 has no energy_performance_available_preferences"
+    );
 }
 
 #[test]
