@@ -41,7 +41,16 @@ pub fn tests() -> Vec<Trial> {
         let left = !QUICK.contains(&broken.name);
         tests.push(test(name, move || is_caught(broken)).with_ignored_flag(left));
     }
+    tests.push(test("broken_sources_fit", || {
+        BROKEN.iter().try_for_each(fits)
+    }));
     tests
+}
+
+/// Checks that the module's sources have the text that is changed, of all builds.
+fn fits(broken: &Broken) -> Outcome {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    broken.write(dir.path()).map_err(Trouble::Fail)
 }
 
 /// Cuts the power of one scenario, with the module of these sources.
