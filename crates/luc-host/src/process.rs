@@ -163,6 +163,10 @@ mod tests {
         let groups = cgroups(&machine);
         assert_eq!(groups.len(), 3);
         assert_eq!(groups[&number], "/one/two");
+        assert!(is_cgroup(&machine, "/one/two", number));
+        // Another group has taken its path, or none.
+        assert!(!is_cgroup(&machine, "/one", number));
+        assert!(!is_cgroup(&machine, "/gone", number));
         let process = running(&machine, 7).expect("there");
         assert_eq!(process.name, "mail?er");
         assert_eq!(process.cgroup.as_deref(), Some("/one/two"));
