@@ -25,8 +25,11 @@ suspends() {
 	is "freezes" 16 "$(dmesg | grep -c "Freezing .*elapsed")"
 	longest_us=$(freezing_us)
 	dmesg | grep -q "failed after" && bad "$(dmesg | grep "failed after")"
+	# LUC holds a commit only where that pays: here one in fifty.
+	least=6
+	[ "$1" = static ] || least=1
 	[ "$1" = stock ] || yes "commits held: $(counter lucdisk0 commits_held)" \
-		test "$(counter lucdisk0 commits_held)" -gt 5
+		test "$(counter lucdisk0 commits_held)" -ge $least
 	rmmod pressure_suspend
 	unsteer "$1"
 	tell "8 suspends, $1: tasks frozen in $longest_us us at most," \
