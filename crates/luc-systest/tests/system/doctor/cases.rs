@@ -65,17 +65,19 @@ const ONE_SYNC: &str =
 
 /// Two control groups on one disk, of which io.cost lets one write a hundredth. The limits of the
 /// disk are 1000 requests of either kind a second.
-const UNEQUAL_WEIGHTS: &str = "mkdir -p /cg && mount -t cgroup2 none /cg && echo +io +memory > /cg/cgroup.subtree_control && mkdir -p /cg/low /cg/bulk
+const UNEQUAL_WEIGHTS: &str = "cd /sys/fs/cgroup
+echo +io +memory > cgroup.subtree_control
+mkdir -p poor rich
 d=$(sed -n 's, /mnt/0 .*,,p' /proc/mounts)
 n=$(cat /sys/class/block/${d#/dev/}/dev)
-echo $n ctrl=user model=linear rbps=1000000000 rseqiops=1000 rrandiops=1000 wbps=1000000000 wseqiops=1000 wrandiops=1000 > /cg/io.cost.model
-echo $n enable=1 ctrl=user min=100 max=100 > /cg/io.cost.qos
-echo 10 > /cg/low/io.weight && echo 1000 > /cg/bulk/io.weight
-echo 0 > /cg/bulk/cgroup.procs
+echo $n ctrl=user model=linear rbps=1000000000 rseqiops=1000 rrandiops=1000 wbps=1000000000 wseqiops=1000 wrandiops=1000 > io.cost.model
+echo $n enable=1 ctrl=user min=100 max=100 > io.cost.qos
+echo 10 > poor/io.weight && echo 1000 > rich/io.weight
+echo 0 > rich/cgroup.procs
 for i in 1 2; do
 	while :; do dd if=/dev/zero of=/mnt/0/b$i bs=4k count=256 conv=notrunc oflag=direct; done &
 done
-echo 0 > /cg/low/cgroup.procs
+echo 0 > poor/cgroup.procs
 while :; do dd if=/dev/zero of=/mnt/0/f bs=4k count=4 conv=notrunc,fsync; done";
 
 /// The file system behind dm-delay, which delays each request by 20 ms.
@@ -242,7 +244,7 @@ pub const CASES: &[Case] = &[
         )
     },
     Case {
-        remedy: "Raise io.weight of /low",
+        remedy: "Raise io.weight of /poor",
         ..case(
             "6.12",
             "data_weighed",
