@@ -91,11 +91,10 @@ pub fn cgroups(system: &dyn System) -> BTreeMap<u64, String> {
     found
 }
 
-/// Tells whether a path still is the control group with this number.
-pub fn is_cgroup(system: &dyn System, path: &str, id: u64) -> bool {
-    let dir = cgroup_root(system).map(|root| system.path(&format!("{root}{path}")));
-    let metadata = dir.and_then(|dir| fs::metadata(dir).ok());
-    metadata.is_some_and(|metadata| metadata.ino() == id)
+/// Tells whether a path below the root of the groups still is the one with this number.
+pub fn is_cgroup(system: &dyn System, root: &str, path: &str, id: u64) -> bool {
+    let metadata = fs::metadata(system.path(&format!("{root}{path}")));
+    metadata.is_ok_and(|metadata| metadata.ino() == id)
 }
 
 /// Where the unified hierarchy is mounted.
@@ -163,10 +162,11 @@ mod tests {
         let groups = cgroups(&machine);
         assert_eq!(groups.len(), 3);
         assert_eq!(groups[&number], "/one/two");
-        assert!(is_cgroup(&machine, "/one/two", number));
+        let root = cgroup_root(&machine).expect("mounted");
+        assert!(is_cgroup(&machine, &root, "/one/two", number));
         // Another group has taken its path, or none.
-        assert!(!is_cgroup(&machine, "/one", number));
-        assert!(!is_cgroup(&machine, "/gone", number));
+        assert!(!is_cgroup(&machine, &root, "/one", number));
+        assert!(!is_cgroup(&machine, &root, "/gone", number));
         let process = running(&machine, 7).expect("there");
         assert_eq!(process.name, "mail?er");
         assert_eq!(process.cgroup.as_deref(), Some("/one/two"));

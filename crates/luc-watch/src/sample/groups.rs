@@ -39,9 +39,9 @@ impl Groups {
         tracer: &Tracer,
         system: &dyn System,
     ) -> Result<Option<GroupTotals>, TracerError> {
-        if process::cgroup_root(system).is_none() {
+        let Some(root) = process::cgroup_root(system) else {
             return Ok(None);
-        }
+        };
         let counted = tracer.cgroups()?;
         let is_new = |id: &u64| !self.shown.contains_key(id);
         // There may be ten thousand groups: they are listed for a new one only.
@@ -49,7 +49,7 @@ impl Groups {
         let listed = listed.then(|| process::cgroups(system));
         let path = |id: u64, known: Option<&String>| match (&listed, known) {
             (Some(listed), _) => listed.get(&id).cloned(),
-            (None, Some(path)) => process::is_cgroup(system, path, id).then(|| path.clone()),
+            (None, Some(path)) => process::is_cgroup(system, &root, path, id).then(|| path.clone()),
             (None, None) => None,
         };
         let paths: Vec<Option<String>> = counted
