@@ -417,10 +417,19 @@ impl Tracer {
         Ok(all.map(|(id, one)| (u64::from_ne_bytes(id), one)).collect())
     }
 
+    /// Forgets the sums of a process, to make room for another.
+    pub fn forget_process(&self, id: u32) -> Result<(), TracerError> {
+        self.forget("processes", &id.to_ne_bytes())
+    }
+
     /// Forgets the sums of a control group, to make room for another.
     pub fn forget_cgroup(&self, id: u64) -> Result<(), TracerError> {
+        self.forget("cgroups", &id.to_ne_bytes())
+    }
+
+    fn forget(&self, map: &'static str, key: &[u8]) -> Result<(), TracerError> {
         // Nothing is left to do if it is not there.
-        let _ = self.map("cgroups")?.delete(&id.to_ne_bytes());
+        let _ = self.map(map)?.delete(key);
         Ok(())
     }
 

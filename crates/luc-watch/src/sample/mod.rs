@@ -7,6 +7,7 @@
 //! read. The snapshot has a line about a missing source.
 
 mod groups;
+mod processes;
 mod reading;
 mod snapshot;
 #[cfg(test)]
@@ -14,22 +15,22 @@ mod tests;
 #[cfg(any(test, feature = "toys"))]
 pub mod toys;
 
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 use luc_bpf::{Attached, Counts, Detail, Means, Settings, Tracer, TracerError};
 use luc_control::Dev;
 use luc_host::health::HealthCheck;
 use luc_host::journal::{self, Journal};
-use luc_host::{System, kernel, process, sysfs, watching};
+use luc_host::{System, kernel, sysfs, watching};
 use luc_power::meter::Meter as EnergyMeter;
-use luc_trace::{Process, Unseen, printable};
+use luc_trace::{Unseen, printable};
 
 use crate::WatchError;
 use crate::time::now_ns;
 
 pub use groups::GroupTotals;
 use groups::Groups;
+use processes::Processes;
 pub use reading::{JournalReading, ModuleReading, ProcessReading, Reading, WaitingSyncs};
 pub use snapshot::{JournalSample, LucSample, ProcessSample, REASONS, Snapshot};
 
@@ -48,8 +49,8 @@ struct Tracing {
 pub struct Sampler {
     /// The means by which to watch functions; any if `None`.
     means: Option<Means>,
-    /// Whether processes are read, too.
-    processes: bool,
+    /// The processes; `None` if nobody asks for them.
+    processes: Option<Processes>,
     /// The control groups; `None` if nobody asked for them.
     groups: Option<Groups>,
     begin: Instant,
@@ -63,7 +64,6 @@ pub struct Sampler {
     /// The meter of energy, or why there is none; `None` if nobody asked for it.
     energy: Option<Result<EnergyMeter, String>>,
     tracing: Tracing,
-    names: BTreeMap<u32, Process>,
     before: Option<Reading>,
 }
 
@@ -89,7 +89,7 @@ impl Sampler {
     ) -> Result<Self, WatchError> {
         let mut sampler = Sampler {
             means,
-            processes: true,
+            processes: Some(Processes::default()),
             groups: None,
             begin: Instant::now(),
             kernel: kernel::release(system).unwrap_or_default(),
@@ -105,7 +105,6 @@ impl Sampler {
                 lacks: Vec::new(),
                 unseen: Unseen::new(),
             },
-            names: BTreeMap::new(),
             before: None,
         };
         sampler.look(system)?;
@@ -117,7 +116,7 @@ impl Sampler {
     #[must_use]
     pub fn without_processes(self) -> Self {
         Sampler {
-            processes: false,
+            processes: None,
             ..self
         }
     }
@@ -172,6 +171,7 @@ impl Sampler {
         }
         // Another tracer counts from 0.
         self.groups = self.groups.take().map(|_| Groups::default());
+        self.processes = self.processes.take().map(|_| Processes::default());
         self.tracing = Tracing {
             tracer,
             generation: self.tracing.generation + 1,
@@ -253,33 +253,9 @@ impl Sampler {
         if let Some(groups) = &mut self.groups {
             reading.groups = groups.read(tracer, system)?;
         }
-        if !self.processes {
-            return Ok(());
+        if let Some(processes) = &mut self.processes {
+            reading.processes = processes.read(tracer, system)?;
         }
-        let known = self.before.as_ref().map(|before| &before.processes);
-        let mut names = BTreeMap::new();
-        for (pid, counts) in tracer.processes()? {
-            let same = known
-                .and_then(|known| known.get(&pid))
-                .is_some_and(|before| before.counts == counts);
-            // The kernel may have reused the process ID: ask again for each process that did
-            // something.
-            let asked = if same {
-                None
-            } else {
-                process::running(system, pid)
-            };
-            let process = asked.or_else(|| self.names.get(&pid).cloned());
-            let process = process.unwrap_or_else(|| Process {
-                name: "(ended)".into(),
-                cgroup: None,
-            });
-            names.insert(pid, process.clone());
-            reading
-                .processes
-                .insert(pid, ProcessReading { process, counts });
-        }
-        self.names = names;
         Ok(())
     }
 
