@@ -4,10 +4,12 @@
 //!   [`random`]: numbers that a seed fixes for good. [`Latency`]: times of operations, and a
 //!   [`Recorder`] that collects them. [`Stop`]: asks a run to end early. [`Programs`]: where they
 //!   are. [`replace_file`]: no reader sees half a file. [`Locked`]: one process at a time has one.
+//!   [`Asleep`]: whether the machine slept.
 
 // Names end with their unit, so many of them look alike.
 #![allow(clippy::similar_names, clippy::struct_field_names)]
 
+mod asleep;
 mod latency;
 mod locked;
 mod names;
@@ -17,6 +19,7 @@ mod replace;
 mod stop;
 pub mod words;
 
+pub use asleep::Asleep;
 pub use latency::{HIGHEST_NS, Latency, Mean, Recorder, summary};
 pub use locked::Locked;
 pub use names::nearest_name;

@@ -11,11 +11,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Reads the monotonic clock, which nobody sets, which stops while the machine sleeps, and which
 /// the tracer uses, too.
 pub fn now() -> Duration {
-    read(ClockId::Monotonic)
-}
-
-fn read(clock: ClockId) -> Duration {
-    let time = clock_gettime(clock);
+    let time = clock_gettime(ClockId::Monotonic);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }
@@ -23,11 +19,6 @@ fn read(clock: ClockId) -> Duration {
 /// The clock's time in ns.
 pub(crate) fn now_ns() -> u64 {
     u64::try_from(now().as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Returns how long the machine has slept since it booted.
-pub fn asleep() -> Duration {
-    read(ClockId::Boottime).saturating_sub(now())
 }
 
 /// Sleeps until the time is over or an interrupt comes.

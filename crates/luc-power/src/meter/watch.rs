@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use luc_base::Asleep;
+
 use super::error::MeterError;
 use super::external::External;
 use super::find::find;
@@ -94,6 +96,7 @@ impl Meter {
         Sample {
             facts: Arc::clone(&self.facts),
             at,
+            asleep: Asleep::now(),
             counted,
         }
     }
@@ -132,6 +135,7 @@ impl Drop for Meter {
 pub struct Sample {
     facts: Arc<Facts>,
     at: Instant,
+    asleep: Asleep,
     counted: Result<Counted, Lost>,
 }
 
@@ -149,6 +153,10 @@ impl Sample {
     pub fn until(&self, later: &Self) -> Spent {
         let counted = |before: &Counted| {
             let after = later.counted.clone()?;
+            // The energy of the sleep may count, but its time does not.
+            if later.asleep.grew_since(self.asleep) {
+                return Err("the machine slept".into());
+            }
             Ok(Counted {
                 joules: after.joules - before.joules,
                 steps: after.steps.saturating_sub(before.steps),
@@ -293,6 +301,19 @@ mod tests {
             samples[1].until(&samples[2]).energy(),
             Energy::unknown("the meter ended")
         );
+    }
+
+    #[test]
+    fn the_time_in_which_the_machine_slept_is_unknown_and_no_other() {
+        let meter = meter(1, &[Ok((1.0, 1)), Ok((3.0, 3)), Ok((7.0, 4))]);
+        let mut samples = [(); 3].map(|()| meter.sample());
+        for woken in &mut samples[1..] {
+            woken.asleep.0 += Duration::from_secs(60);
+        }
+        let energy = |at: usize| samples[at].until(&samples[at + 1]).energy();
+        assert_eq!(energy(0), Energy::unknown("the machine slept"));
+        assert!(energy(1).reading().is_some());
+        assert_eq!(samples[2].joules(), Some(7.0), "a total of both");
     }
 
     #[test]

@@ -13,10 +13,10 @@ mod subject;
 
 use std::time::Duration;
 
-use luc_base::Stop;
+use luc_base::{Asleep, Stop};
 use luc_guard::{ClockVerdict, Descent, Lengths, Side, Subject as _, Tails, Trouble, Why};
 
-use crate::time::{asleep, now};
+use crate::time::now;
 use crate::trial::{Ended, Sums, Windows, run_pair, seed};
 
 pub use clocks::{Clock, Clocks, Setting};
@@ -33,8 +33,6 @@ const LENGTHS: Lengths = Lengths {
     window_commits: luc_guard::TAIL_CALLS_MIN / 2,
     window_max: Duration::from_secs(10),
 };
-/// Two readings of how long the machine slept differ by less if it did not sleep in between.
-const ASLEEP: Duration = Duration::from_millis(100);
 
 /// A search so far.
 pub struct Search {
@@ -53,6 +51,13 @@ impl Search {
             spent: vec![Spending::default(); number],
             slept: 0,
         }
+    }
+
+    /// Discards a pair in which the machine slept.
+    fn awake<T>(&mut self, heard: Option<T>, before: Asleep, after: Asleep) -> Option<T> {
+        let slept = heard.is_some() && after.grew_since(before);
+        self.slept += u64::from(slept);
+        heard.filter(|_| !slept)
     }
 
     fn hear(&mut self, clock: usize, windows: &Windows<Sums>) -> Option<ClockVerdict> {
@@ -77,15 +82,10 @@ pub fn search(
         subject.choose(clock).map_err(ended_by)?;
         loop {
             let first = if coin.bool() { Side::On } else { Side::Off };
-            let slept = asleep();
+            let slept = Asleep::now();
             let end = search.descent.until();
             let heard = run_pair(subject, LENGTHS, first, end, stop)?;
-            let heard = heard.filter(|_| {
-                let woke = asleep().saturating_sub(slept) > ASLEEP;
-                search.slept += u64::from(woke);
-                !woke
-            });
-            let verdict = match heard {
+            let verdict = match search.awake(heard, slept, Asleep::now()) {
                 Some(windows) => search.hear(clock, &windows),
                 None => search.descent.hear(None, now()),
             };
@@ -113,4 +113,25 @@ pub fn set_lowest(subject: &mut ClockSubject, search: &Search) -> Result<bool, E
 
 fn ended_by(trouble: Trouble) -> Ended {
     Ended::By(trouble.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_in_which_the_machine_slept_is_discarded() {
+        let mut search = Search {
+            descent: Descent::new(1, 0.01, false, now(), now()),
+            spent: Vec::new(),
+            slept: 0,
+        };
+        let before = Asleep(Duration::from_secs(5));
+        let woken = Asleep(Duration::from_secs(65));
+        assert_eq!(search.awake(Some(1), before, before), Some(1));
+        assert_eq!(search.awake(None::<u8>, before, woken), None);
+        assert_eq!(search.slept, 0);
+        assert_eq!(search.awake(Some(1), before, woken), None);
+        assert_eq!(search.slept, 1);
+    }
 }
