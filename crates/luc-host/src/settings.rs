@@ -45,6 +45,13 @@ impl Change {
         }
         Ok(())
     }
+
+    /// `PATH is TEXT, no longer TEXT` if somebody else has set it since.
+    pub fn lost(&self, system: &dyn System) -> Option<String> {
+        let to = self.to.as_ref().filter(|_| self.exact)?;
+        let now = value(system, &self.path);
+        (now != *to).then(|| format!("{} is {now}, no longer {to}", self.path))
+    }
 }
 
 /// Text of a file, trimmed; empty if there is no such file.
@@ -93,6 +100,15 @@ pub struct Returned {
     pub foreign: Vec<String>,
     /// Why the first of the others cannot be put back.
     pub refused: Option<String>,
+}
+
+impl Returned {
+    /// For each file that held another text: `PATH to TEXT`, or that it stays.
+    pub fn told(&self) -> Vec<String> {
+        let stays = |file: &String| format!("{file}, set by somebody else, and stays");
+        let foreign = self.foreign.iter().map(stays);
+        self.values.iter().cloned().chain(foreign).collect()
+    }
 }
 
 impl OldValues {

@@ -78,12 +78,7 @@ pub fn restore(system: &dyn System) -> Result<(Lock, Option<String>), HostError>
 
 /// The outcome of putting limits back, in words.
 pub fn told(done: &Returned) -> String {
-    let mut parts = done.values.clone();
-    parts.extend(
-        done.foreign
-            .iter()
-            .map(|file| format!("{file}, set by somebody else, and stays")),
-    );
+    let mut parts = done.told();
     if parts.is_empty() {
         parts.push("every limit was already as before".into());
     }

@@ -42,7 +42,7 @@ pub struct Before {
 /// Settings that were put back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PutBack {
-    /// `PATH to TEXT` for each file that held another text.
+    /// For each file that held another text: `PATH to TEXT`, or that it stays.
     pub values: Vec<String>,
     pub unmounted: usize,
     /// Whether a reboot since left nothing to restore.
@@ -118,6 +118,15 @@ impl Locked {
     }
 }
 
+/// Texts that this run writes to a file; none if the file does not read back as it was written.
+fn own_texts(changes: &[Change], path: &str) -> Vec<String> {
+    let of_file = || changes.iter().filter(|change| change.path == path);
+    if of_file().any(|change| !change.exact) {
+        return Vec::new();
+    }
+    of_file().filter_map(|change| change.to.clone()).collect()
+}
+
 /// Restores the machine when it is dropped.
 pub struct Guard {
     id: u64,
@@ -132,7 +141,7 @@ impl Guard {
         let machine = Machine::new(&locked.root);
         let mut old = OldValues::new(&machine, SCHEMA, RESTORE);
         for change in changes {
-            old.add(&machine, &change.path, &[]);
+            old.add(&machine, &change.path, &own_texts(changes, &change.path));
         }
         let out = out
             .canonicalize()
@@ -261,7 +270,7 @@ fn put_back(locked: &mut Locked, before: &Before) -> Result<PutBack> {
         refused.get_or_insert(error.to_string());
     }
     let returned = before.old.put_back(&machine);
-    done.values = returned.values;
+    done.values = returned.told();
     let refused = refused.or(returned.refused);
     if let Some(why) = refused {
         let why = format!("cannot restore {why}; `{RESTORE}` tries again");

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use luc_base::Programs;
 use luc_host::kernel::{self, Capability, capable};
+use luc_host::settings::Change;
 use luc_host::{HostError, Machine, System, plain, sysfs};
 use luc_vm::FsType;
 use sha2::{Digest, Sha256};
@@ -289,6 +290,7 @@ impl Place for Host {
             machine: &machine,
             device: &device,
             folder: folder.path(),
+            changes: &changes,
             deadline: Instant::now() + Duration::from_secs(setup.limit_s),
         };
         let measured = bench.all(&guard, progress);
@@ -357,6 +359,18 @@ fn device(machine: &Machine, setup: &Setup) -> String {
         .unwrap_or_else(|| "none".into())
 }
 
+/// The first setting that did not last, because another program or a thermal limit changed it.
+fn lost(changes: &[Change], machine: &Machine) -> Option<String> {
+    // A later change of the same file replaces an earlier one.
+    let is_last = |at: usize| {
+        changes[at + 1..]
+            .iter()
+            .all(|it| it.path != changes[at].path)
+    };
+    let mut last = (0..changes.len()).filter(|at| is_last(*at));
+    last.find_map(|at| changes[at].lost(machine))
+}
+
 /// A cell on a machine that is configured for it.
 struct Bench<'a> {
     cell: &'a Cell,
@@ -364,6 +378,7 @@ struct Bench<'a> {
     machine: &'a Machine,
     device: &'a Device,
     folder: &'a Path,
+    changes: &'a [Change],
     deadline: Instant,
 }
 
@@ -376,6 +391,9 @@ impl Bench<'_> {
             progress.stage(&format!("{}, arm {}", shown(self.cell), named.name));
             let measured = self.arm(guard, named);
             let left = guard::unmount_below(self.machine, self.folder);
+            if let Some(lost) = lost(self.changes, self.machine) {
+                return Err(failed(format!("arm {}: {lost}", named.name)));
+            }
             match measured {
                 Ok(result) => {
                     let at = self.cell.arms.iter().position(|arm| arm.name == named.name);

@@ -14,7 +14,7 @@ use super::commands::SYSTEM_PATH;
 use super::guard::{Guard, Locked};
 use super::plan::{Wanted, plan, switches};
 use super::scratch;
-use super::{Host, put_back_at_once, restore};
+use super::{Host, lost, put_back_at_once, restore};
 use crate::cell::Cell;
 use crate::check::cell_of_key;
 use crate::error::CampaignError;
@@ -247,6 +247,27 @@ fn a_governor_is_set_before_what_it_may_choose() {
         why(&|_| ()),
         "epp power: policy0 has no energy_performance_available_preferences"
     );
+}
+
+#[test]
+fn a_setting_that_another_program_changes_is_seen_and_stays() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (tree, out) = (Tree::new(), tempfile::tempdir().unwrap());
+    let before = tree.settings();
+    let changes = plan(&tree.machine(), &chosen()).unwrap();
+    let locked = Locked::take(tree.0.path()).unwrap();
+    let guard = Guard::set(locked, out.path(), Path::new(""), &changes).unwrap();
+    assert_eq!(lost(&changes, &tree.machine()), None);
+    let file = format!("{CPU}/cpufreq/policy0/scaling_governor");
+    tree.put(&file, "performance");
+    assert_eq!(
+        lost(&changes, &tree.machine()).unwrap(),
+        format!("/{file} is performance, no longer userspace")
+    );
+    guard.put_back().unwrap();
+    assert_eq!(tree.get(&file), "performance");
+    tree.put(&file, "ondemand");
+    assert_eq!(tree.settings(), before);
 }
 
 #[test]
