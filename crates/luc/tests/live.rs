@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::Pretended;
+use std::time::Instant;
+
+use common::{Load, Pretended, count_energy, set_energy};
 use luc_test::command::{assert_ends, assert_holds};
 
 /// A machine with LUC on for /srv/data.
@@ -101,6 +103,17 @@ fn status_adds_an_interval_where_it_is_asked_for() {
     assert_eq!(json["live"]["schema"], 1);
     assert!(json["live"]["energy"]["unknown"].is_string(), "{json}");
     assert_holds(&live, "\nenergy: unknown: ");
+    count_energy(&machine);
+    let since = Instant::now();
+    let _load = Load::new(machine.dir.path(), move |root| {
+        set_energy(root, 40.0 * since.elapsed().as_secs_f64());
+        None
+    });
+    let live = machine.run(&["status", "--live=0.5", "/srv/data"]);
+    assert_holds(
+        &live,
+        " W: 1 processor package alone, without DRAM and disks",
+    );
     let off = Pretended::new().run(&["status", "--live"]);
     assert!(
         off.contains("no live numbers: ") && !off.contains("[exit"),

@@ -121,6 +121,7 @@ fn a_load_that_does_not_need_the_clock_gets_the_lowest_until_it_is_restored() {
         "1600/800 MHz",
         "within 20.0%",
         "the lowest clock within 20.0% of the highest is 1600/800 MHz",
+        "energy of 1 processor package alone, without DRAM and disks",
         "(1 processor package alone, without DRAM and disks)",
         "the limit is kept until `luc power --restore`, a reboot, or until `luc service` finds that \
          it no longer fits",
@@ -287,6 +288,32 @@ fn another_program_ends_it_and_its_setting_stays() {
         assert_eq!(host.clocks()[1], HIGHEST[1]);
         assert_eq!(host.saved(), "");
     }
+}
+
+#[test]
+fn a_driver_that_refuses_ends_it_and_changes_nothing() {
+    let host = Host::new();
+    let _load = host.load(1.0);
+    // The second policy's file, of 65536 kHz, is one that nobody may write; the first policy is
+    // lowered before it.
+    let of_second = |name: &str| format!("{}/{name}", POLICIES[1]);
+    for (name, text) in [
+        ("scaling_min_freq", "43691\n"),
+        ("scaling_available_frequencies", "43691 65536\n"),
+    ] {
+        host.machine.put(&of_second(name), text);
+    }
+    let file = of_second("scaling_max_freq");
+    let path = host.machine.at(&file);
+    fs::remove_file(&path).expect("removed");
+    std::os::unix::fs::symlink("/proc/sys/kernel/ngroups_max", &path).expect("made");
+    let (said, code) = ended(host.start(&["power", "/srv/data", "--seconds", "60"]));
+    assert_eq!(code, Some(30), "{said}");
+    assert!(said.contains(&format!("cannot set {file} to ")), "{said}");
+    assert_eq!(
+        (host.clocks()[0].as_str(), host.saved()),
+        (HIGHEST[0], String::new())
+    );
 }
 
 #[test]

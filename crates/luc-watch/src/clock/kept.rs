@@ -1,10 +1,12 @@
 //! A limit on the clock that `luc power --apply` left in place, and what ends it.
 //!
 //! The limit was found for one load. It is given back when that load changes, when the machine
-//! begins or ceases to run on its battery, when its file system is gone, and when somebody else or
-//! a thermal limit has changed a clock. The writes to the file system's disk stand for the load:
-//! the kernel counts them on every machine, and each sync causes some.
+//! begins or ceases to run on its battery, when its file system is gone, when somebody else or a
+//! thermal limit has changed a clock, and when a processor was too hot to keep its clock, because
+//! the load then gets another clock than the one found. The writes to the file system's disk stand
+//! for the load: the kernel counts them on every machine, and each sync causes some.
 
+use std::fs;
 use std::time::Duration;
 
 use luc_control::Dev;
@@ -39,6 +41,9 @@ struct Kept {
     old: OldValues,
     load: Load,
     on_battery: bool,
+    /// How often the processors were too hot so far; `None` if the kernel does not count it.
+    #[serde(default)]
+    too_hot: Option<u64>,
 }
 
 /// Keeps a limit for this load, until [`KeptLimit`] finds that it no longer fits.
@@ -55,8 +60,25 @@ impl Kept {
             old,
             load,
             on_battery: on_battery(&system.path("/")),
+            too_hot: too_hot(system),
         }
     }
+}
+
+/// How often a core or a package was too hot to keep its clock, since the machine booted.
+fn too_hot(system: &dyn System) -> Option<u64> {
+    let dirs = fs::read_dir(system.path("/sys/devices/system/cpu")).ok()?;
+    let counts = dirs.flatten().flat_map(|dir| {
+        let count = |name: &str| {
+            let path = dir.path().join("thermal_throttle").join(name);
+            fs::read_to_string(path).ok()?.trim().parse::<u64>().ok()
+        };
+        [
+            count("core_throttle_count"),
+            count("package_throttle_count"),
+        ]
+    });
+    counts.flatten().reduce(u64::saturating_add)
 }
 
 /// Counts the writes to a disk from its creation on.
@@ -178,6 +200,10 @@ impl KeptLimit {
             let no_longer = if kept.on_battery { "no longer " } else { "" };
             return Some(format!("the machine {no_longer}runs on its battery"));
         }
+        let hot = too_hot(system).zip(kept.too_hot);
+        if hot.is_some_and(|(now, before)| now > before) {
+            return Some("a processor was too hot to keep its clock".into());
+        }
         let found = kept.load.writes_per_s?;
         let window = self
             .window
@@ -204,8 +230,6 @@ impl KeptLimit {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use luc_host::Machine;
 
     use super::*;
@@ -220,8 +244,17 @@ mod tests {
     }
 
     impl Host {
-        /// A machine with a limit that was found at 50 writes in a long window, or in none.
+        /// A machine with a limit that was found at this many writes a second.
         fn new(writes_per_s: Option<f64>) -> Self {
+            Self::with(writes_per_s, None)
+        }
+
+        /// A machine that was too hot seven times, by the count in this file.
+        fn hot(count: &str) -> Self {
+            Self::with(Some(50.0), Some(count))
+        }
+
+        fn with(writes_per_s: Option<f64>, throttled: Option<&str>) -> Self {
             let tree = tempfile::tempdir().expect("a folder");
             let machine = Machine::new(tree.path());
             let host = Self {
@@ -231,6 +264,9 @@ mod tests {
             host.put(MAX, "2400000");
             host.put(BOOT, "one");
             host.writes(1000);
+            if let Some(count) = throttled {
+                host.put(count, "7");
+            }
             let system = &host.machine;
             let mut old = OldValues::new(system, SCHEMA, "luc power --restore");
             old.add(system, MAX, &["800000".into(), "Linux".into()]);
@@ -313,6 +349,23 @@ mod tests {
             "{line}"
         );
         assert_eq!(host.max(), "1200000");
+
+        let host = Host::new(Some(50.0));
+        let count = "/sys/devices/system/cpu/cpu1/thermal_throttle/package_throttle_count";
+        for before in ["", "7"] {
+            host.put(count, before);
+        }
+        assert_eq!(limit.look(&host.machine), None, "nobody counted before");
+
+        let host = Host::hot(count);
+        assert_eq!(limit.look(&host.machine), None);
+        host.put(count, "8");
+        let line = limit.look(&host.machine).expect("heat");
+        assert!(
+            line.contains("because a processor was too hot to keep"),
+            "{line}"
+        );
+        assert_eq!(host.max(), "2400000");
 
         let host = Host::new(Some(50.0));
         let line = limit.end(&host.machine).expect("a limit");

@@ -330,8 +330,10 @@ impl Args {
         }
         text::ClockTable::new(clocks, self.tolerance).row(context.out, &highest)?;
         writeln!(context.out)?;
-        if let Some(why) = energy_unknown {
-            writeln!(context.out, "energy unknown: {why}")?;
+        match (energy_unknown, sentence.of) {
+            (Some(why), _) => writeln!(context.out, "energy unknown: {why}")?,
+            (None, Some(of)) => writeln!(context.out, "energy of {of}")?,
+            (None, None) => {}
         }
         if search.slept > 0 {
             let pairs = luc_base::words::counted(search.slept, "pair was", "pairs were");
