@@ -13,6 +13,33 @@ use rustix::process::{Pid, Signal, kill_process};
 
 const WRITEBACK: &str = "/proc/sys/vm/dirty_writeback_centisecs";
 
+/// A load that fits the device, and the shortest comparison of file systems under it.
+const LOAD: &str = "set $dir=/tmp\n\
+    define fileset name=files,path=$dir,size=4k,entries=64,dirwidth=8\n\
+    define process name=writer {\n\
+      thread name=writing {\n\
+        flowop createfile name=create,filesetname=files,fd=1\n\
+        flowop writewholefile name=write,fd=1\n\
+        flowop fsync name=sync,fd=1\n\
+        flowop closefile name=close,fd=1\n\
+        flowop deletefile name=delete,filesetname=files\n\
+      }\n\
+    }\n";
+const RECOMMEND: [&str; 12] = [
+    "--set",
+    "fs=ext4,ext2",
+    "--set",
+    "mode=ordered",
+    "--set",
+    "atime=relatime",
+    "--set",
+    "seconds=1",
+    "--set",
+    "warmup=0",
+    "--repeats",
+    "1",
+];
+
 /// A loop device over a file, detached when dropped.
 struct Loop {
     device: String,
@@ -162,4 +189,17 @@ fn a_campaign_on_a_loop_device() {
     assert_ends(&said, "[exit 0]\n");
     as_before("kill -9, then a run");
     assert!(campaign(&["restore"]).starts_with("nothing is left to restore"));
+
+    fs::write(dir.path().join("load.f"), LOAD).expect("written");
+    let mut recommend = luc_lab();
+    recommend
+        .current_dir(dir.path())
+        .args(["recommend", "load.f"]);
+    recommend.args(erase).args(RECOMMEND);
+    let said = run(&mut recommend);
+    for choice in ["ext4 ", "ext2 "] {
+        assert!(said.lines().any(|line| line.contains(choice)), "{said}");
+    }
+    assert_ends(&said, "[exit 0]\n");
+    as_before("a recommendation");
 }

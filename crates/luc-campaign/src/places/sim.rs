@@ -88,6 +88,24 @@ const FACTORS: &[Factor] = &[
         },
     },
     Factor {
+        name: "clock_per_processor",
+        help: "`yes`: the governor chooses a clock for each processor; or `none`: one for all",
+        default: Some(NONE),
+        check: |text| match text {
+            NONE | YES => Ok(()),
+            _ => Err(format!("must be {YES} or {NONE}")),
+        },
+    },
+    Factor {
+        name: "journal_on",
+        help: "processor of the journal's thread, from 0 on, or `none`: it may run on all",
+        default: Some(NONE),
+        check: |text| match text {
+            NONE => Ok(()),
+            number => whole(number, 0, 1023),
+        },
+    },
+    Factor {
         name: "kernel",
         help: "kernel whose ext4 and scheduler to simulate: `luc-lab sim run --help` lists them",
         default: Some(KERNELS[0].name),
@@ -128,6 +146,9 @@ const FACTORS: &[Factor] = &[
         check: |text| journal("jbd2", text, SIZE_MIB_DEFAULT).map(drop),
     },
 ];
+
+/// Value of a factor that is on or off.
+const YES: &str = "yes";
 
 /// Stands for the default of a kind of journal or of the scheduler.
 const OWN: &str = "own";
@@ -243,7 +264,7 @@ fn simulate_arm(
 }
 
 /// The options of `luc-lab sim run` for the factors.
-const OPTIONS: [(&str, &str); 12] = [
+const OPTIONS: [(&str, &str); 13] = [
     ("disk", "--disk"),
     ("vcpus", "--cpus"),
     ("mips", "--mips"),
@@ -252,6 +273,7 @@ const OPTIONS: [(&str, &str); 12] = [
     ("runs", "--runs"),
     ("governor", "--governor"),
     ("clocks", "--clocks"),
+    ("journal_on", "--journal-on"),
     ("kernel", "--kernel"),
     ("mount", "--mount"),
     ("journal", "--journal"),
@@ -269,6 +291,9 @@ fn words(cell: &Cell, named: &NamedArm) -> Vec<String> {
         if let Some(value) = value.filter(|value| Some(*value) != default) {
             words.extend([option.to_owned(), value.to_owned()]);
         }
+    }
+    if text(cell, "clock_per_processor") == YES {
+        words.push("--clock-per-processor".to_owned());
     }
     let on = named.arm.on.as_deref().filter(|_| !named.arm.elsewhere);
     let options = on.map(split);
@@ -378,17 +403,27 @@ fn setup(cell: &Cell, named: &NamedArm) -> std::result::Result<luc_sim::Setup, S
     let mib = text(cell, "journal_mib");
     let journal = journal(text(cell, "journal"), mib, disk.size_mib)?;
     let machine = speeds::machine(text(cell, "vcpus").parse().ok(), text(cell, "mips"), &[])?;
+    let each = text(cell, "clock_per_processor") == YES;
+    let journal_on = text(cell, "journal_on").parse().ok();
+    if journal_on.is_some_and(|cpu: u16| usize::from(cpu) >= machine.mips.len()) {
+        let cpus = machine.mips.len();
+        return Err(format!(
+            "journal_on: the machine has {cpus} processors, from 0 on"
+        ));
+    }
     let scaling = match (text(cell, "governor"), text(cell, "clocks")) {
+        ("", "") if each => return Err("clock_per_processor is for a governor".into()),
         ("", "") => None,
         ("", _) => return Err("clocks are for a governor: name it by the factor governor".into()),
         (_, "") => return Err("a governor needs clocks: name them by the factor clocks".into()),
-        (governor, clocks) => Some(speeds::scaling(governor, clocks, false)?),
+        (governor, clocks) => Some(speeds::scaling(governor, clocks, each)?),
     };
     Ok(luc_sim::Setup {
         machine: ProcessorModel {
             past_ns: past_ns(text(cell, "past_us"))?,
             memory_page_ns: text(cell, "memory_page_ns").parse().unwrap_or(0),
             scaling,
+            journal_on,
             ..machine
         },
         disk,
@@ -479,6 +514,36 @@ mod tests {
         let foretold = measures::value("foretold_gain", &arms[0], &cell).unwrap();
         let gain = rate(1) / rate(0);
         assert!((foretold / gain - 1.0).abs() < 0.1, "{foretold} {gain}");
+    }
+
+    #[test]
+    fn the_journal_s_thread_and_each_clock_have_a_place() {
+        let bench = "create-fsync --threads 16 --seconds 1 --warmup-s 0.5 {dir}";
+        let mut cell = cell(bench, vec![("stock", Arm::default())]);
+        let mut with = |factors: &[(&str, &str)]| {
+            let factors = factors
+                .iter()
+                .map(|(name, value)| ((*name).into(), (*value).into()));
+            cell.machine.extend(factors);
+            let arms = Sim.simulate(&cell)?;
+            Ok::<_, String>((
+                words(&cell, &cell.arms[0]).join(" "),
+                arms[0].report.clone(),
+            ))
+        };
+        let (_, free) = with(&[("mips", "3000,3000,1000,1000")]).unwrap();
+        let (command, little) = with(&[("journal_on", "3")]).unwrap();
+        assert!(command.contains(" --journal-on 3 "), "{command}");
+        assert_ne!(free, little);
+        assert!(
+            with(&[("clock_per_processor", YES)]).is_err(),
+            "no governor"
+        );
+        let governed = [("governor", "schedutil"), ("clocks", "800,3500")];
+        let (command, _) = with(&governed).unwrap();
+        assert!(command.contains(" --clock-per-processor "), "{command}");
+        let why = with(&[("journal_on", "4")]).unwrap_err();
+        assert!(why.contains("4 processors, from 0 on"), "{why}");
     }
 
     #[test]
