@@ -16,6 +16,7 @@
 #define LUC_COUNTS_SLOTS 64	/* file systems watched at once */
 #define LUC_COUNTS_PROCESSES 8192	/* processes counted individually */
 #define LUC_COUNTS_CGROUPS 4096	/* control groups counted individually */
+#define LUC_COUNTS_OTHERS 0	/* id of all further control groups together */
 #define LUC_CGROUPS_MAX 16	/* cgroups in one filter */
 #define LUC_EARLIER_MAX 1024	/* syncs that are followed though their start was not seen */
 #define LUC_TEXT_BYTES 512	/* bytes of the kernel's text read at once */

@@ -182,14 +182,22 @@ static __always_inline struct task_state *task(void)
 /* After this time a thread hands in its counts, where the reader sees them. */
 #define PENDING_NS 100000000ULL
 
+/* Where the map is full, adds to its others, if it has an entry for them. */
 static __always_inline void add_counts(void *map, const void *key,
 				       const struct luc_task_counts *more)
 {
 	struct luc_task_counts *counts = bpf_map_lookup_elem(map, key);
+	__u64 others = LUC_COUNTS_OTHERS;
 
 	if (!counts) {
-		bpf_map_update_elem(map, key, more, BPF_NOEXIST);
-		return;
+		if (!bpf_map_update_elem(map, key, more, BPF_NOEXIST))
+			return;
+		/* Another processor was first, or the map is full. */
+		counts = bpf_map_lookup_elem(map, key);
+		if (!counts)
+			counts = bpf_map_lookup_elem(map, &others);
+		if (!counts)
+			return;
 	}
 	__sync_fetch_and_add(&counts->syncs, more->syncs);
 	__sync_fetch_and_add(&counts->sync_ns, more->sync_ns);

@@ -201,6 +201,9 @@ impl TaskCounts {
     }
 }
 
+/// The id of all control groups together for which the tracer has no room: `LUC_COUNTS_OTHERS`.
+pub const OTHER_CGROUPS: u64 = 0;
+
 impl AddAssign for TaskCounts {
     fn add_assign(&mut self, more: Self) {
         self.syncs += more.syncs;
@@ -223,6 +226,7 @@ mod tests {
             ("LUC_HIST_OCTAVES", OCTAVES),
             ("LUC_WAITS", luc_trace::SpanKind::WAITS.len()),
             ("LUC_AHEAD_MAX", AHEAD_MAX),
+            ("LUC_COUNTS_OTHERS", 0),
         ] {
             let row = format!("#define {name} {value}");
             assert!(

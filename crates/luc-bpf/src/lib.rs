@@ -26,7 +26,7 @@ mod sites;
 mod text;
 mod tracer;
 
-pub use counts::{Counts, Histogram, TaskCounts};
+pub use counts::{Counts, Histogram, OTHER_CGROUPS, TaskCounts};
 pub use error::TracerError;
 pub use going_on::{EARLIER_MAX, EarlierSync, GoingOn};
 pub use health::{JournalLister, JournalState};

@@ -1,6 +1,6 @@
 //! Attaches the programs and reads their results.
 
-use crate::counts::{COUNTS_BYTES, Counts, TaskCounts};
+use crate::counts::{COUNTS_BYTES, Counts, OTHER_CGROUPS, TaskCounts};
 use crate::error::TracerError;
 use crate::going_on::{EARLIER_MAX, EarlierSync, GoingOn};
 use crate::hooks::{Hook, Means};
@@ -466,13 +466,17 @@ impl Tracer {
     }
 }
 
-/// Tells the programs which processes and control groups to watch.
+/// Tells the programs which processes and control groups to watch, and makes room for the sums of
+/// groups that have no room of their own.
 fn fill(object: &Object, settings: &Settings) -> Result<(), TracerError> {
-    let put = |name: &'static str, key: u32, value: &[u8]| {
+    let put_bytes = |name: &'static str, key: &[u8], value: &[u8]| {
         map(object, name)?
-            .update(&key.to_ne_bytes(), value, MapFlags::ANY)
+            .update(key, value, MapFlags::ANY)
             .map_err(|error| TracerError::from_libbpf(name, &error))
     };
+    let put = |name, key: u32, value: &[u8]| put_bytes(name, &key.to_ne_bytes(), value);
+    let others = OTHER_CGROUPS.to_ne_bytes();
+    put_bytes("cgroups", &others, &[0; size_of::<TaskCounts>()])?;
     for process in &settings.processes {
         put("chosen_processes", *process, &[1])?;
     }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use luc_bpf::{TaskCounts, Tracer, TracerError};
+use luc_bpf::{OTHER_CGROUPS, TaskCounts, Tracer, TracerError};
 use luc_host::{System, process};
 
 /// More groups would be too many series for a page that is read every few seconds.
@@ -43,7 +43,7 @@ impl Groups {
             return Ok(None);
         };
         let counted = tracer.cgroups()?;
-        let is_new = |id: &u64| !self.shown.contains_key(id);
+        let is_new = |id: &u64| *id != OTHER_CGROUPS && !self.shown.contains_key(id);
         // There may be ten thousand groups: they are listed for a new one only.
         let listed = counted.iter().any(|(id, _)| is_new(id));
         let listed = listed.then(|| process::cgroups(system));
@@ -59,7 +59,7 @@ impl Groups {
         let gone = counted
             .iter()
             .zip(&paths)
-            .filter(|(_, path)| path.is_none());
+            .filter(|((id, _), path)| *id != OTHER_CGROUPS && path.is_none());
         for ((id, _), _) in gone {
             tracer.forget_cgroup(*id)?;
         }
@@ -85,6 +85,7 @@ impl Groups {
                     shown.push((path, counts));
                     continue;
                 }
+                _ if id == OTHER_CGROUPS => self.hidden.insert(id, counts),
                 Some(_) => self.hidden.insert(id, counts),
                 None => {
                     self.shown.remove(&id);
@@ -129,9 +130,11 @@ mod tests {
         let second = groups.add(of(&[(1, "", 6), (2, "/b", 8)]));
         let shown = vec![("/b".to_owned(), counts(8))];
         assert_eq!((second.shown, second.others), (shown, counts(6)));
-        // The tracer has forgotten it.
-        let third = groups.add(of(&[(2, "/b", 9), (3, "", 1)]));
-        assert_eq!(third.others, counts(7));
+        // The tracer has forgotten it, and has counted groups for which it has no room.
+        let third = groups.add(of(&[(2, "/b", 9), (3, "", 1), (OTHER_CGROUPS, "", 10)]));
+        assert_eq!(third.others, counts(17));
+        let fourth = groups.add(of(&[(2, "/b", 9), (OTHER_CGROUPS, "", 30)]));
+        assert_eq!(fourth.others, counts(37));
     }
 
     #[test]
