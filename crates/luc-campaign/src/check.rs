@@ -568,10 +568,11 @@ pub(crate) fn figure(block: &Block, shown: &Figure) -> Result<(), String> {
     let bases = [
         shown.to.is_some(),
         !shown.to_best_of.is_empty(),
+        !shown.to_worst_of.is_empty(),
         shown.minus.is_some(),
     ];
     if bases.into_iter().filter(|is_given| *is_given).count() > 1 {
-        return Err("a figure can have only one of to, to_best_of and minus".into());
+        return Err("a figure can have only one of to, to_best_of, to_worst_of and minus".into());
     }
     if shown.relative_to_arm.is_some() && shown.relative_to.is_empty() {
         return Err("relative_to_arm needs relative_to, which names the other point".into());
@@ -581,6 +582,7 @@ pub(crate) fn figure(block: &Block, shown: &Figure) -> Result<(), String> {
         .into_iter()
         .flatten()
         .chain(&shown.to_best_of)
+        .chain(&shown.to_worst_of)
         .chain(&shown.relative_to_arm)
     {
         if !known().any(|known| known == name) {

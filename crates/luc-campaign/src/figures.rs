@@ -47,35 +47,37 @@ impl<'a> PointResults<'a> {
 
     /// The values of a figure, one for each repeat that has one.
     pub fn values(&self, figure: &Figure) -> Vec<f64> {
-        let figure = self.against_best(figure);
+        let figure = self.decided(figure);
         let results = self.repeats.values();
         results
             .filter_map(|result| value(result, &figure))
             .collect()
     }
 
-    /// Turns the figure into a ratio to one arm. The best of several arms is chosen once for all
-    /// repeats, by the geometric mean, because noise would choose the best of each repeat.
-    pub fn against_best<'f>(&self, figure: &'f Figure) -> Cow<'f, Figure> {
+    /// Turns the figure into a ratio to one arm. The best or worst of several arms is chosen once
+    /// for all repeats, by the geometric mean, because noise would choose that of each repeat.
+    pub fn decided<'f>(&self, figure: &'f Figure) -> Cow<'f, Figure> {
         let mean = |arm: &String| {
             let values = self.values(&figure.alone(arm));
             Some(Interval::of_ratios(&values, 0.5, &Prior::NONE)?.mean)
         };
-        let arms = figure.to_best_of.iter();
-        let known = arms.filter_map(|arm| Some((mean(arm)?, arm)));
-        match known.max_by(|a, b| a.0.total_cmp(&b.0)) {
+        let of = |sign: f64| move |arm| Some((sign * mean(arm)?, arm));
+        let best = figure.to_best_of.iter().filter_map(of(1.0));
+        let worst = figure.to_worst_of.iter().filter_map(of(-1.0));
+        match best.chain(worst).max_by(|a, b| a.0.total_cmp(&b.0)) {
             None => Cow::Borrowed(figure),
-            Some((_, best)) => Cow::Owned(Figure {
-                to: Some(best.clone()),
+            Some((_, chosen)) => Cow::Owned(Figure {
+                to: Some(chosen.clone()),
                 to_best_of: Vec::new(),
+                to_worst_of: Vec::new(),
                 ..figure.clone()
             }),
         }
     }
 }
 
-/// A figure of one repeat: both arms of a ratio are from one boot. `None` until the best arm is
-/// chosen. A measure may name a factor of the cell: `model_joules:{disk}`.
+/// A figure of one repeat: both arms of a ratio are from one boot. `None` until the arm to
+/// divide by is chosen. A measure may name a factor of the cell: `model_joules:{disk}`.
 pub fn value(result: &CellResult, figure: &Figure) -> Option<f64> {
     let measure = points::expanded(&figure.measure, &result.cell.machine);
     let of = |name: &str| -> Option<f64> {
@@ -83,7 +85,7 @@ pub fn value(result: &CellResult, figure: &Figure) -> Option<f64> {
         let arm = result.arms.iter().find(named)?;
         measures::value(&measure, arm, &result.cell)
     };
-    if !figure.to_best_of.is_empty() {
+    if figure.is_undecided() {
         return None;
     }
     let own = of(&figure.arm)?;

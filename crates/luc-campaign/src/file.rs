@@ -211,6 +211,9 @@ pub struct Figure {
     /// Arms to divide by: at each point, the one with the highest measure.
     #[serde(default)]
     pub to_best_of: Vec<String>,
+    /// The same for the one with the lowest measure.
+    #[serde(default)]
+    pub to_worst_of: Vec<String>,
     /// Arm to subtract.
     pub minus: Option<String>,
     /// Figure to divide by.
@@ -237,10 +240,15 @@ impl Figure {
         }
     }
 
+    /// Whether the arm to divide by is not chosen yet.
+    pub fn is_undecided(&self) -> bool {
+        !self.to_best_of.is_empty() || !self.to_worst_of.is_empty()
+    }
+
     /// Whether it has no unit: its interval is that of a ratio.
     pub fn is_ratio(&self) -> bool {
         self.to.is_some()
-            || !self.to_best_of.is_empty()
+            || self.is_undecided()
             || self.over.is_some()
             || !self.relative_to.is_empty()
     }
@@ -404,6 +412,7 @@ impl Column {
             measure: self.measure.clone(),
             to: self.to.clone(),
             to_best_of: self.to_best_of.clone(),
+            to_worst_of: Vec::new(),
             minus: self.minus.clone(),
             over: self.divisor.clone(),
             relative_to: self.relative_to.clone(),

@@ -366,7 +366,7 @@ fn mistakes_are_told() {
         (
             "to_best_of = [\"stock\", \"age\"]",
             "to_best_of = [\"age\"], to = \"stock\"",
-            "only one of to, to_best_of and minus",
+            "only one of to, to_best_of, to_worst_of and minus",
         ),
         (
             "to_best_of = [\"stock\", \"age\"]",

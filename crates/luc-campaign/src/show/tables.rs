@@ -246,7 +246,7 @@ fn again(
     bound: Bound,
     results: &PointResults<'_>,
 ) -> Vec<String> {
-    let figure = results.against_best(figure);
+    let figure = results.decided(figure);
     let by_excess = results.repeats.iter().filter_map(|(repeat, result)| {
         Some((excess(bound, figures::value(result, &figure)?), *repeat))
     });
