@@ -10,6 +10,7 @@ use crate::sight::{Sight, Unseen};
 use crate::span::{Span, SpanKind};
 use luc_control::Dev;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io::BufRead;
 
 /// Name, process and control group of a thread.
@@ -30,6 +31,16 @@ pub struct Process {
     pub name: String,
     /// `None` if it is unknown.
     pub cgroup: Option<String>,
+}
+
+/// `etcd in /system.slice/etcd.service`, or the name alone.
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cgroup {
+            Some(cgroup) => write!(f, "{} in {cgroup}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
 }
 
 /// Replaces characters that act on a terminal, because any user may choose the name of a task.

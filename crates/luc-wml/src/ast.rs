@@ -163,8 +163,8 @@ pub enum Statement {
     System(Vec<Part>),
     Run {
         seconds: Option<Spanned<Expr>>,
-        /// For `psrun`: seconds between reports, and whether each starts from zero.
-        report: Option<(u64, bool)>,
+        /// Seconds between the reports of `psrun`.
+        report_every_s: Option<u64>,
     },
     Sleep(Spanned<Expr>),
     LatencyHistograms,

@@ -453,10 +453,6 @@ pub enum Action {
         /// Seconds to run, at least 1. `None` if the file gives no time: then [`RUN_DEFAULT_S`]
         /// with [`Quit::Timeout`], otherwise as long as it takes.
         seconds: Option<u64>,
-        /// Seconds between reports (`psrun`).
-        report_every_s: Option<u64>,
-        /// Whether each report starts from zero (`psrun` with a negative period).
-        report_resets: bool,
     },
     /// Waits for this many seconds.
     Sleep(u64),

@@ -167,7 +167,14 @@ impl Script {
                     }
                 }
                 Statement::Process(_) => processes = true,
-                Statement::Run { .. } | Statement::Leave => left = true,
+                Statement::Run { report_every_s, .. } => {
+                    if let Some(every_s) = report_every_s {
+                        let why = format!("psrun: one report at the end, none every {every_s} s");
+                        note(Some(statement.at), why);
+                    }
+                    left = true;
+                }
+                Statement::Leave => left = true,
                 _ => {}
             }
         }

@@ -9,15 +9,6 @@ use luc_wml::plan::{
 
 type Makes<T> = fn(T) -> Op;
 
-/// A `run` without reports that start from zero.
-fn run(seconds: Option<u64>, report_every_s: Option<u64>) -> Action {
-    Action::Run {
-        seconds,
-        report_every_s,
-        report_resets: false,
-    }
-}
-
 /// Returns the two elements of a list, which must have exactly two.
 fn two<T: std::fmt::Debug>(list: &[T]) -> &[T; 2] {
     list.try_into().expect("two")
@@ -74,7 +65,7 @@ fn attributes_refer_to_variables_and_not_to_their_values() {
     let read = &plan.processes[0].threads[0].flowops[0];
     let transfer = read.op.transfer().expect("a transfer");
     assert_eq!(transfer.io_bytes, Value::Fixed(3072), "as the run finds it");
-    assert_eq!(plan.actions.last(), Some(&run(Some(2), None)));
+    assert_eq!(plan.actions.last(), Some(&Action::Run { seconds: Some(2) }));
 }
 
 #[test]
@@ -147,7 +138,7 @@ fn processes_and_threads() {
         value: Value::Fixed(value),
     };
     assert_eq!((&a.flowops[0].op, &b.flowops[0].op), (&hog(7), &hog(0)));
-    assert_eq!(plan.actions, [run(None, None)]);
+    assert_eq!(plan.actions, [Action::Run { seconds: None }]);
 }
 
 #[test]
@@ -365,11 +356,7 @@ fn actions_in_their_order() {
             Action::CreateFiles,
             Action::Sleep(3),
             Action::Sleep(2),
-            Action::Run {
-                seconds: Some(2),
-                report_every_s: Some(5),
-                report_resets: true
-            },
+            Action::Run { seconds: Some(2) },
         ]
     );
 }
@@ -387,11 +374,19 @@ fn runs_and_what_ends_them() {
         ("run 7", Some(7), None),
         ("psrun", None, Some(10)),
         ("psrun 3", None, Some(3)),
+        ("psrun -3", None, Some(3)),
         ("psrun 3 9", Some(9), Some(3)),
         // The `run` is missing.
         ("", None, None),
     ] {
-        assert_eq!(last(tail).0, Some(run(seconds, report_every_s)), "{tail}");
+        assert_eq!(last(tail).0, Some(Action::Run { seconds }), "{tail}");
+        let script = luc_wml::parse("test.f", &format!("{process}{tail}")).expect("a script");
+        let every = report_every_s.map(|every_s| format!("none every {every_s} s"));
+        let notes = script.notes();
+        let said = notes.iter().find(|note| note.message.starts_with("psrun"));
+        let told =
+            said.is_some_and(|note| every.as_ref().is_some_and(|it| note.message.ends_with(it)));
+        assert_eq!(told, every.is_some(), "{tail}: {notes:?}");
     }
     assert_eq!(last("set mode quit firstdone\nrun").1, Quit::FirstDone);
     assert_eq!(

@@ -299,13 +299,7 @@ pub fn askers_of(trace: &Trace) -> Askers {
             .zip(owners)
             .filter_map(|(commit, owner)| {
                 let name = match owner {
-                    Owner::Party(party) => match &parties.all.get(party)? {
-                        Process {
-                            name,
-                            cgroup: Some(cgroup),
-                        } => format!("{name} in {cgroup}"),
-                        process => process.name.clone(),
-                    },
+                    Owner::Party(party) => parties.all.get(party)?.to_string(),
                     Owner::Nobody => "no sync".into(),
                     Owner::Unknown => return None,
                 };

@@ -3,9 +3,9 @@
 //!
 //! Each thread has a track with its operations, and inside them the waits and the data flush; each
 //! journal has a track with its commits and their phases. An arrow leads from a sync to the commit
-//! that it asked for, so that convoys and blocked writers become visible. Each commit names the one
-//! who asked for it first, and a wait inside an operation names the asker of the commit that ran
-//! when it began.
+//! that it asked for, so that convoys and blocked writers become visible. A process stands with its
+//! control group. Each commit names the one who asked for it first. A wait names the asker of the
+//! commit that ran when it began, and a sync that of the commit that ran when it asked.
 
 use super::Askers;
 use crate::block::MetadataBlock;
@@ -45,17 +45,22 @@ pub fn perfetto(trace: &Trace, askers: &Askers, sink: &mut dyn Write) -> io::Res
     let commits: BTreeMap<(Dev, u32), &Span> = commits()
         .map(|span| ((span.dev, span.tid), *span))
         .collect();
-    let running = |wait: &Span| {
-        let before = (wait.dev, 0)..=(wait.dev, wait.begin_ns);
+    let running = |span: &Span, at_ns: u64| {
+        let before = (span.dev, 0)..=(span.dev, at_ns);
         let (_, commit) = by_begin.range(before).next_back()?;
-        (commit.end_ns > wait.begin_ns).then_some(*commit)
+        (commit.end_ns > at_ns).then_some(*commit)
     };
     for (number, span) in spans.iter().enumerate() {
         if span.kind == SpanKind::Commit {
             timeline.commit(span, journals[&span.dev])?;
             continue;
         }
-        timeline.operation(span, running(span).filter(|_| span.kind.is_wait()))?;
+        let behind = match span.kind {
+            kind if kind.is_wait() => running(span, span.begin_ns),
+            kind if kind.is_file_sync() => running(span, span.asked_ns()),
+            _ => None,
+        };
+        timeline.operation(span, behind)?;
         let served = commits.get(&(span.dev, span.tid));
         // A sync does not wait for a transaction that was committed already.
         if let Some(commit) =
@@ -83,7 +88,7 @@ fn name_tracks(
             "process_name",
             tgid.into(),
             tgid.into(),
-            &trace.task_name(tgid),
+            &trace.process(tgid, tgid).to_string(),
         )?;
     }
     let devs: BTreeSet<Dev> = spans.iter().map(|span| span.dev).collect();
@@ -141,7 +146,8 @@ impl Timeline<'_> {
         asker.map_or("unknown", String::as_str)
     }
 
-    /// Draws an operation or a wait; `behind` is the commit that ran when a wait began.
+    /// Draws an operation or a wait; `behind` is the commit that ran when a wait began, or when a
+    /// sync asked.
     fn operation(&mut self, span: &Span, behind: Option<&Span>) -> io::Result<()> {
         let place = (span.tgid.into(), span.pid.into());
         let mut args = json!({"file system": span.dev.to_string()});
@@ -316,13 +322,27 @@ mod tests {
             object: 1057,
             ..Span::new(SpanKind::WaitBuffer, begin_ns, begin_ns + 20)
         };
+        let sync = Span {
+            pid: 7,
+            tgid: 7,
+            ..Span::new(SpanKind::Fsync, 130, 250)
+        };
+        let task = Span {
+            pid: 7,
+            tgid: 7,
+            ..Span::default()
+        };
         let mut trace = Trace::from_spans([
+            task.with_name("postgres"),
             commit(4, 100),
             commit(5, 200),
             wait(120),
+            sync,
             wait(160),
             wait(230),
         ]);
+        trace.cgroups.insert(3, "/db".to_owned());
+        trace.tasks.get_mut(&7).expect("named").cgroup = 3;
         let askers = Askers::from([((Dev::default(), 100), "etcd in \"x\"".to_owned())]);
         let directory = MetadataBlock::plain(BlockKind::Directory);
         trace.blocks.insert((Dev::default(), 1057), directory);
@@ -337,6 +357,10 @@ mod tests {
             .iter()
             .map(|wait| wait["args"]["commit asked for by"].as_str());
         let behind: Vec<_> = behind.collect();
+        let sync = named(&events, "X", "fsync")[0];
+        assert_eq!(sync["args"]["commit asked for by"], "etcd in \"x\"");
+        let process = named(&events, "M", "process_name")[0];
+        assert_eq!(process["args"]["name"], "postgres in /db");
         // No commit runs when the second begins.
         assert_eq!(behind, [Some("etcd in \"x\""), None, Some("unknown")]);
     }

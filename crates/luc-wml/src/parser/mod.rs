@@ -207,7 +207,7 @@ impl<'a, 'm> Parser<'a, 'm> {
             },
             "run" => Ok(Statement::Run {
                 seconds: self.seconds(),
-                report: None,
+                report_every_s: None,
             }),
             "psrun" => Ok(self.periodic_run()),
             "sleep" => match self.seconds() {
@@ -379,25 +379,25 @@ impl<'a, 'm> Parser<'a, 'm> {
     fn periodic_run(&mut self) -> Statement {
         /// Seconds between reports if the file gives no period, or zero.
         const PERIOD_DEFAULT_S: u64 = 10;
-        let mut report = (PERIOD_DEFAULT_S, false);
+        let mut report_every_s = PERIOD_DEFAULT_S;
         let mut seconds = None;
         if !self.token().first_in_line {
-            let period = match self.peek() {
-                Kind::Number(period) => Some((*period, false)),
-                Kind::Negative(period) => Some((*period, true)),
+            // After a negative period each report starts from zero.
+            let period_s = match self.peek() {
+                Kind::Number(period_s) | Kind::Negative(period_s) => Some(*period_s),
                 _ => None,
             };
-            if let Some(period) = period {
+            if let Some(period_s) = period_s {
                 self.advance();
-                if period.0 > 0 {
-                    report = period;
+                if period_s > 0 {
+                    report_every_s = period_s;
                 }
                 seconds = self.seconds();
             }
         }
         Statement::Run {
             seconds,
-            report: Some(report),
+            report_every_s: Some(report_every_s),
         }
     }
 }

@@ -115,14 +115,12 @@ impl<'a> Resolver<'a, '_> {
         for statement in statements {
             let at = statement.at;
             match &statement.value {
-                Statement::Run { seconds, report } => {
+                Statement::Run { seconds, .. } => {
                     let seconds = seconds
                         .as_ref()
                         .map_or(0, |seconds| self.seconds(seconds, "run"));
                     self.plan.actions.push(Action::Run {
                         seconds: (seconds > 0).then_some(seconds),
-                        report_every_s: report.map(|(period_s, _)| period_s),
-                        report_resets: report.is_some_and(|(_, resets)| resets),
                     });
                     runs = true;
                     leaves = Some(at);
@@ -148,11 +146,7 @@ impl<'a> Resolver<'a, '_> {
         self.make_processes(&processes);
         if leaves.is_none() && !processes.is_empty() {
             // The file defines processes but forgets to run them.
-            self.plan.actions.push(Action::Run {
-                seconds: None,
-                report_every_s: None,
-                report_resets: false,
-            });
+            self.plan.actions.push(Action::Run { seconds: None });
             runs = true;
         }
         if runs && processes.is_empty() {

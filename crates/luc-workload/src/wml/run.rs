@@ -207,7 +207,7 @@ impl Timing {
 pub fn timing(plan: &Plan) -> Result<Timing> {
     let mut run_s = None;
     for action in &plan.actions {
-        if let Action::Run { seconds, .. } = action
+        if let Action::Run { seconds } = action
             && run_s.replace(*seconds).is_some()
         {
             return Err(WorkloadError::Plan {

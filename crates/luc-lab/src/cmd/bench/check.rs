@@ -209,11 +209,7 @@ fn runs(plan: &Plan) -> Vec<String> {
                 format!("gives the shell {command:?}, with --allow-system only")
             }
             Action::Sleep(seconds) => format!("waits {seconds} s"),
-            Action::Run {
-                seconds,
-                report_every_s,
-                ..
-            } => {
+            Action::Run { seconds } => {
                 let time = match (seconds, plan.quit) {
                     (Some(seconds), _) => format!("{seconds} s"),
                     (None, Quit::Timeout) => format!("{RUN_DEFAULT_S} s"),
@@ -224,10 +220,7 @@ fn runs(plan: &Plan) -> Vec<String> {
                     Quit::AllDone => ", or until all threads have ended",
                     Quit::FirstDone => ", or until the first thread ends",
                 };
-                let report = report_every_s.map_or(String::new(), |every_s| {
-                    format!(", without its report every {every_s} s")
-                });
-                format!("{time}{end}{report}")
+                format!("{time}{end}")
             }
         })
         .collect();
