@@ -50,6 +50,21 @@ check 4 "was not built for" luc on /mnt/0 --module /other/luc.ko
 check 3 "run it as root" unprivileged on /mnt/0
 check 0 "the module is not loaded" luc status
 
+# A workload file that drops caches between its preparation and its run, as public ones do.
+cat > /tmp/between.f << 'END'
+define fileset name=files,path=/x,entries=100,size=64k,prealloc
+define process name=p { thread name=t,memsize=1m {
+	flowop openfile name=o,filesetname=files,fd=1
+	flowop readwholefile name=r,fd=1,iosize=64k
+	flowop closefile name=x,fd=1 } }
+create files
+system "sync"
+system "echo 3 > /proc/sys/vm/drop_caches"
+psrun -10 1
+END
+check 0 "none every 10 s" luc-lab bench run /tmp/between.f --dir /mnt/0
+check 1 0 sh -c 'luc-lab bench run /tmp/between.f --dir /mnt/0 2>&1 | grep -c "not dropped"'
+
 # On, looked at, changed, off.
 check 0 "policy luc, steering" luc on /mnt/0
 check 8 "already on" luc on "$LUC_DISK0"

@@ -217,6 +217,7 @@ impl Sampler {
                 health,
                 counts: None,
                 waiting: None,
+                fast_commits: journal::fast_commits(system, journal.device),
                 module: one.and_then(|one| ModuleReading::read(system, one)),
             });
         }

@@ -54,6 +54,8 @@ pub struct JournalSample {
     pub traced: Option<Traced>,
     /// Syncs that were going on at the end; `None` if unknown.
     pub waiting: Option<WaitingSyncs>,
+    /// Fast commits, which are in none of the tracer's counts; `None` if unknown.
+    pub fast_commits_per_s: Option<f64>,
     /// The module's state and rates, if LUC is on.
     pub luc: Option<LucSample>,
 }
@@ -232,6 +234,9 @@ fn sample(
         Some(traced(&now.since(before), unseen, time))
     });
     let earlier = before.and_then(|before| before.module.as_ref());
+    let fast = before
+        .and_then(|before| before.fast_commits)
+        .zip(now.fast_commits);
     JournalSample {
         device: now.device,
         name: now.name.clone(),
@@ -240,6 +245,9 @@ fn sample(
         health: now.health,
         traced: counts,
         waiting: now.waiting,
+        fast_commits_per_s: fast
+            .and_then(|(before, now)| now.checked_sub(before))
+            .map(|made| per_s(made, time)),
         luc: now
             .module
             .as_ref()

@@ -141,6 +141,22 @@ fn counters_that_begin_anew_are_not_taken_for_rates() {
 }
 
 #[test]
+fn fast_commits_have_a_rate_where_the_kernel_counts_them() {
+    let (mut before, mut now) = (reading(9), reading(10));
+    let rate = |before: &Reading, now: &Reading| {
+        Snapshot::between("", Some(before), now).journals[0].fast_commits_per_s
+    };
+    assert_eq!(rate(&before, &now), None);
+    now.journals[0].fast_commits = Some(12);
+    assert_eq!(rate(&before, &now), None);
+    before.journals[0].fast_commits = Some(5);
+    assert!(rate(&before, &now).is_some_and(|per_s| (per_s - 7.0).abs() < 1e-9));
+    // It was mounted anew.
+    before.journals[0].fast_commits = Some(13);
+    assert_eq!(rate(&before, &now), None);
+}
+
+#[test]
 fn a_reused_process_number_begins_from_nothing() {
     let (before, mut now) = (reading(9), reading(10));
     let process = now.processes.get_mut(&40).expect("there");

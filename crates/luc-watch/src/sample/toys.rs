@@ -56,6 +56,7 @@ pub fn reading(rounds: u64) -> Reading {
         mount_points: vec![point.into()],
         health: Health::Sound,
         counts: Some(counts),
+        fast_commits: None,
         waiting: Some(WaitingSyncs {
             syncs: 1,
             longest_ns: 3 * MS,

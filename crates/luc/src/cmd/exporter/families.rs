@@ -29,6 +29,7 @@ pub fn families(reading: &Reading) -> Vec<Family> {
                 .map(|lost| (Labels::new(), Value::Number(lost as f64))),
         ),
     ];
+    all.push(fast_commits(reading));
     all.extend(traced(reading));
     all.extend(waits(reading));
     all.extend(waiting(reading));
@@ -202,6 +203,21 @@ fn waits(reading: &Reading) -> [Family; 2] {
             |counts, at| seconds(counts.wait_ns[at]),
         ),
     ]
+}
+
+/// Another count than that of the module, which begins when LUC is switched on.
+fn fast_commits(reading: &Reading) -> Family {
+    let counted = reading.journals.iter();
+    let series = counted.filter_map(|one| {
+        let number = one.fast_commits? as f64;
+        Some((labels(one), Value::Number(number)))
+    });
+    Family::new(
+        "luc_journal_fast_commits_total",
+        Kind::Counter,
+        "fast commits since the mount, by ext4's own count; no other series has them",
+        series,
+    )
 }
 
 fn waiting(reading: &Reading) -> [Family; 2] {

@@ -175,12 +175,19 @@ fn buckets_grow_and_are_always_the_same() {
     };
     let empty = Reading {
         journals: vec![JournalReading {
+            fast_commits: Some(17),
             counts: Some(luc_bpf::Counts::default()),
             ..reading(1).journals[0].clone()
         }],
         ..Reading::default()
     };
-    assert_eq!(bounds(&page()), bounds(&render(&families(&empty))));
+    let quiet = render(&families(&empty));
+    assert!(
+        quiet.contains("\nluc_journal_fast_commits_total{device=\"vdb\","),
+        "{quiet}"
+    );
+    assert!(!page().contains("fast_commits_total"), "unknown there");
+    assert_eq!(bounds(&page()), bounds(&quiet));
     // Each is a series per journal: 18 with a bound, and one without.
     assert_eq!(bounds(&page()), 19);
 }

@@ -259,7 +259,7 @@ fn draw_detail(frame: &mut Frame, area: Rect, state: &State) {
         return;
     };
     let place = end_of(&text::place(journal), area.width / 2);
-    let parts = std::iter::once(text::luc_line(journal)).chain(text::waits_line(journal));
+    let parts = std::iter::once(text::luc_line(journal)).chain(text::events_line(journal));
     let line = format!("{place}: {}", parts.collect::<Vec<_>>().join("; "));
     let paragraph = Paragraph::new(line).wrap(Wrap { trim: true });
     frame.render_widget(paragraph, area);

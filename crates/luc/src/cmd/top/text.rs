@@ -298,21 +298,24 @@ fn print_details(journal: &JournalSample, out: &mut dyn Write) -> io::Result<()>
     if journal.luc.is_some() || journal.health.fault().is_some() {
         writeln!(out, "{}: {}", place(journal), luc_line(journal))?;
     }
-    match waits_line(journal) {
-        Some(waits) => writeln!(out, "{}: {waits}", place(journal)),
+    match events_line(journal) {
+        Some(events) => writeln!(out, "{}: {events}", place(journal)),
         None => Ok(()),
     }
 }
 
-/// Lists the waits inside operations in one line; `None` if there were none.
-pub fn waits_line(journal: &JournalSample) -> Option<String> {
+/// Lists the waits inside operations and the fast commits in one line; `None` if there were none.
+pub fn events_line(journal: &JournalSample) -> Option<String> {
     let waits = journal.traced.iter().flat_map(|traced| &traced.waits);
+    let fast = journal.fast_commits_per_s.filter(|per_s| *per_s > 0.0);
+    let fast = fast.map(|per_s| format!("fast commits {}/s, not traced", rate(per_s)));
     let shown: Vec<_> = waits
         .filter_map(|wait| {
             let per_s = wait.per_s.filter(|per_s| *per_s > 0.0)?;
             let mean = known_time(wait.mean_ns);
             Some(format!("{} {}/s, mean {mean}", wait.kind, rate(per_s)))
         })
+        .chain(fast)
         .collect();
     (!shown.is_empty()).then(|| shown.join("; "))
 }
