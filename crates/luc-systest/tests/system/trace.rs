@@ -221,7 +221,10 @@ fn shared(kernel: &str) -> Outcome {
 /// Tasks that wait for a block of metadata: it is known what it holds, and whether the commit had
 /// changed the inode of the waiter's own file or only others.
 fn blocks(kernel: &str) -> Outcome {
-    let jobs = [Job::new("blocks", &["1ms:8:64M"])?];
+    let jobs = [
+        Job::new("blocks", &["1ms:8:64M"])?,
+        Job::new("iowait", &["4ms:1:64M"])?,
+    ];
     let mut spec = guest(kernel, &jobs)?;
     spec.files.push(program("/usr/bin/watched", "watched.c")?);
     let answer = run_jobs(&spec, &jobs)?;
