@@ -31,6 +31,7 @@ pub mod show;
 mod steps;
 pub mod store;
 pub mod validate;
+mod values;
 pub mod wave;
 
 pub use cell::Cell;

@@ -66,7 +66,8 @@ pub struct JournalReading {
     pub counts: Option<Counts>,
     /// Syncs that were going on; `None` if unknown.
     pub waiting: Option<WaitingSyncs>,
-    /// Fast commits since the mount, which no tracer sees; `None` if the kernel does not count them.
+    /// Fast commits since the mount, which no tracer sees; `None` if the kernel does not count
+    /// them.
     pub fast_commits: Option<u64>,
     /// The module's counters and knobs, if LUC is on.
     pub module: Option<ModuleReading>,
