@@ -82,13 +82,14 @@ impl Host {
     /// Stops the child in a window in which LUC is off, so that the window lasts until the child
     /// is continued.
     fn stopped_in_a_window_off(&self, child: &Child) {
+        let stat = format!("/proc/{}/stat", child.id());
+        let is = |state: &str| fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(state));
         until("stop in a window off", || {
             self.in_a_window_off();
+            // It has read the mode back before it sleeps.
+            until("sleep", || is(") S "));
             signal(child, Signal::STOP);
-            let stat = format!("/proc/{}/stat", child.id());
-            until("stop", || {
-                fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T "))
-            });
+            until("stop", || is(") T "));
             let off = self.mode() == "observe";
             if !off {
                 signal(child, Signal::CONT);
