@@ -111,6 +111,35 @@ fn packages_and_dram_count_once() {
     );
 }
 
+/// The second package has no counter of its cores at first.
+#[test]
+fn cores_stand_beside_their_packages() {
+    let machine = server();
+    let root = machine.path();
+    let load = |meter: &Meter| {
+        let energy = energy(meter, || {
+            for (zone, uj) in [("intel-rapl:0", 9), ("intel-rapl:0:0", 6)] {
+                count(root, zone, uj * 1_000_000);
+            }
+        });
+        for zone in ["intel-rapl:0", "intel-rapl:0:0"] {
+            count(root, zone, 1_000_000);
+        }
+        energy
+    };
+    let without = load(&find(root).unwrap());
+    assert_eq!(without.reading().unwrap().cores_joules, None);
+    zone(root, "intel-rapl:1:1", "core", 1_000_000);
+    let energy = load(&find(root).unwrap());
+    assert_joules(&energy, 8.0);
+    assert_eq!(energy.reading().unwrap().cores_joules, Some(5.0));
+    let told = energy.to_string();
+    assert!(
+        told.ends_with("without disks; the cores took 5.00 J of it"),
+        "{told}"
+    );
+}
+
 #[test]
 fn dram_of_one_package_is_no_part_of_a_whole() {
     let machine = server();

@@ -97,10 +97,7 @@ impl Batteries {
         let all = dirs.into_iter().map(open).collect::<Result<_, _>>();
         Some(all.map(|all| Self {
             all,
-            counted: Counted {
-                joules: 0.0,
-                steps: 0,
-            },
+            counted: Counted::default(),
         }))
     }
 }

@@ -18,8 +18,14 @@ const SLACK: Duration = Duration::from_secs(1);
 /// Time between looks at counters that do not wrap.
 const PERIOD_MAX: Duration = Duration::from_secs(60);
 
-/// Counters of one boundary, all of which count.
-pub struct Counters(Vec<Counter>);
+/// Counters of one boundary, all of which count, and those of the cores inside it.
+pub struct Counters {
+    all: Vec<Counter>,
+    cores: Vec<Counter>,
+}
+
+/// A counter's file, with the file of its range.
+pub type CounterFile = (PathBuf, Option<PathBuf>);
 
 #[derive(Debug)]
 struct Counter {
@@ -32,15 +38,16 @@ struct Counter {
 }
 
 impl Counters {
-    /// Opens counters, each with the file of its range.
+    /// Opens counters, and those of the cores, if each package has them.
     ///
     /// # Errors
     /// One of them cannot be read.
     pub fn open(
-        files: impl IntoIterator<Item = (PathBuf, Option<PathBuf>)>,
+        all: Vec<CounterFile>,
+        cores: Vec<CounterFile>,
         now: Instant,
     ) -> Result<Self, MeterError> {
-        let open = |(file, range): (PathBuf, Option<PathBuf>)| {
+        let open = |(file, range): CounterFile| -> Result<Counter, MeterError> {
             let read = |file: &Path| number(file).map_err(|e| MeterError::read(file, e));
             Ok(Counter {
                 range_uj: range.as_deref().map(read).transpose()?,
@@ -50,23 +57,23 @@ impl Counters {
                 file,
             })
         };
-        files
-            .into_iter()
-            .map(open)
-            .collect::<Result<_, _>>()
-            .map(Self)
+        let each = |files: Vec<CounterFile>| -> Result<Vec<Counter>, MeterError> {
+            files.into_iter().map(open).collect()
+        };
+        Ok(Self {
+            all: each(all)?,
+            cores: each(cores)?,
+        })
     }
 }
 
 impl Source for Counters {
     fn count(&mut self, now: Instant) -> Result<Counted, Lost> {
-        let mut sum_uj = 0;
-        for counter in &mut self.0 {
-            counter.advance(now)?;
-            sum_uj += counter.sum_uj;
-        }
+        let sum_uj = advance(&mut self.all, now)?;
+        let cores_uj = advance(&mut self.cores, now)?;
         Ok(Counted {
             joules: sum_uj as f64 / 1e6,
+            cores_joules: (!self.cores.is_empty()).then_some(cores_uj as f64 / 1e6),
             // The counters of a package move every millisecond.
             steps: sum_uj,
         })
@@ -77,10 +84,23 @@ impl Source for Counters {
     }
 
     fn period(&self) -> Duration {
-        let ranges = self.0.iter().filter_map(|counter| counter.range_uj);
+        let ranges = self
+            .all
+            .iter()
+            .chain(&self.cores)
+            .filter_map(|counter| counter.range_uj);
         let half = |range_uj| Duration::from_micros(range_uj / POWER_MAX_W / 2);
         ranges.map(half).min().unwrap_or(PERIOD_MAX).min(PERIOD_MAX)
     }
+}
+
+fn advance(counters: &mut [Counter], now: Instant) -> Result<u64, Lost> {
+    let mut sum_uj = 0;
+    for counter in counters {
+        counter.advance(now)?;
+        sum_uj += counter.sum_uj;
+    }
+    Ok(sum_uj)
 }
 
 impl Counter {
@@ -169,7 +189,11 @@ mod tests {
             value_uj: 0,
             sum_uj: 0,
         };
-        let small = Counters(vec![
+        let counters = |all: Vec<Counter>| Counters {
+            all,
+            cores: vec![counter(None)],
+        };
+        let small = counters(vec![
             counter(None),
             counter(RANGE),
             counter(Some(262_143_328_850)),
@@ -177,6 +201,6 @@ mod tests {
         assert_eq!(small.period(), Duration::from_micros(32_766_305));
         let moved = moved_uj(9, 8, RANGE, small.period());
         assert_eq!(moved, Err(Doubt::Reset), "only one wrap was possible");
-        assert_eq!(Counters(vec![counter(None)]).period(), PERIOD_MAX);
+        assert_eq!(counters(vec![counter(None)]).period(), PERIOD_MAX);
     }
 }

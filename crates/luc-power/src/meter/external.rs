@@ -104,10 +104,7 @@ impl Stream {
             name,
             lines,
             held: first.map_err(|why| failed(format!("{why}; {FORM}")))?,
-            counted: Counted {
-                joules: 0.0,
-                steps: 0,
-            },
+            counted: Counted::default(),
             _child: child,
         })
     }
@@ -146,7 +143,7 @@ impl Source for Stream {
         }
         Ok(Counted {
             joules: self.counted.joules + self.until(now),
-            steps: self.counted.steps,
+            ..self.counted
         })
     }
 
@@ -260,10 +257,7 @@ mod tests {
             name: "fake".to_owned(),
             lines,
             held: Held { at, watts: 10.0 },
-            counted: Counted {
-                joules: 0.0,
-                steps: 0,
-            },
+            counted: Counted::default(),
             _child: None,
         };
         let give = |ms, watts| {

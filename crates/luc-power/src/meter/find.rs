@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::battery::Batteries;
-use super::counter::Counters;
+use super::counter::{CounterFile, Counters};
 use super::error::MeterError;
 use super::external::{External, Stream};
 use super::reading::Boundary;
@@ -27,7 +27,11 @@ pub fn find(root: &Path, external: Option<&External>) -> Result<Found, MeterErro
     if let Some(packages) = packages {
         return Ok(Found {
             boundary: packages.boundary,
-            source: Box::new(Counters::open(packages.counters, Instant::now())?),
+            source: Box::new(Counters::open(
+                packages.counters,
+                packages.cores,
+                Instant::now(),
+            )?),
         });
     }
     match Batteries::discharging(&root.join("sys/class/power_supply")) {
@@ -42,14 +46,16 @@ pub fn find(root: &Path, external: Option<&External>) -> Result<Found, MeterErro
 /// The counters that together are all packages, none of them twice.
 struct Zones {
     boundary: Boundary,
-    /// Files of counters, with the file of each one's range.
-    counters: Vec<(PathBuf, Option<PathBuf>)>,
+    counters: Vec<CounterFile>,
+    /// Those of the cores, which are inside the packages.
+    cores: Vec<CounterFile>,
 }
 
 impl Zones {
-    /// Takes the zones of packages, and of DRAM if each package has it. Leaves out `core` and
-    /// `uncore`, which are inside a package, `psys`, which contains all, and the packages that
-    /// `intel-rapl-mmio` shows again. The names are the same on processors of AMD.
+    /// Takes the zones of packages, and of DRAM if each package has it; beside them those of the
+    /// cores, if each package has one. Leaves out `uncore`, which is inside a package, `psys`,
+    /// which contains all, and the packages that `intel-rapl-mmio` shows again. The names are the
+    /// same on processors of AMD.
     fn read(powercap: &Path) -> Option<Self> {
         let mut packages: BTreeMap<String, Package> = BTreeMap::new();
         let zones = named(powercap, "name");
@@ -67,10 +73,14 @@ impl Zones {
             let number = number.split('-').next().unwrap_or(number);
             let package = packages.entry(number.to_owned()).or_default();
             package.own.push(dir.clone());
-            let dram = zones().filter(|(_, inner, name)| {
-                *name == "dram" && inner.rsplit_once(':').is_some_and(|(outer, _)| outer == id)
-            });
-            package.dram.extend(dram.map(|(dir, _, _)| dir.clone()));
+            let inside = |wanted: &'static str| {
+                let inside = zones().filter(move |(_, inner, name)| {
+                    *name == wanted && inner.rsplit_once(':').is_some_and(|(outer, _)| outer == id)
+                });
+                inside.map(|(dir, _, _)| dir.clone())
+            };
+            package.dram.extend(inside("dram"));
+            package.cores.extend(inside("core"));
         }
         if packages.is_empty() {
             return None;
@@ -82,17 +92,19 @@ impl Zones {
         } else {
             Boundary::Packages { packages: count }
         };
-        let zones = packages.into_values().flat_map(|package| {
-            let dram = package.dram.into_iter().filter(|_| with_dram);
-            package.own.into_iter().chain(dram)
-        });
-        let files = |dir: PathBuf| {
+        let with_cores = packages.values().all(|package| !package.cores.is_empty());
+        let files = |dir: &PathBuf| {
             let range = dir.join("max_energy_range_uj");
             (dir.join("energy_uj"), Some(range))
         };
+        let packages = || packages.values();
+        let dram = packages().flat_map(|package| &package.dram);
+        let own = packages().flat_map(|package| &package.own);
+        let cores = packages().flat_map(|package| &package.cores);
         Some(Self {
             boundary,
-            counters: zones.map(files).collect(),
+            counters: own.chain(dram.filter(|_| with_dram)).map(files).collect(),
+            cores: cores.filter(|_| with_cores).map(files).collect(),
         })
     }
 
@@ -116,6 +128,7 @@ impl Zones {
         (packages > 0).then_some(Self {
             boundary: Boundary::Packages { packages },
             counters,
+            cores: Vec::new(),
         })
     }
 }
@@ -125,4 +138,5 @@ impl Zones {
 struct Package {
     own: Vec<PathBuf>,
     dram: Vec<PathBuf>,
+    cores: Vec<PathBuf>,
 }

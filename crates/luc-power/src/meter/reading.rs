@@ -61,6 +61,9 @@ pub struct Reading {
     pub watts: f64,
     /// Power at rest before the load, within the same boundary; `None` if it was not measured.
     pub idle_watts: Option<f64>,
+    /// The part of it that the processors' cores took; `None` if they have no counters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores_joules: Option<f64>,
 }
 
 impl Reading {
@@ -77,6 +80,7 @@ impl Reading {
             elapsed_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX),
             watts: joules / elapsed.as_secs_f64(),
             idle_watts,
+            cores_joules: None,
         })
     }
 }
@@ -119,7 +123,11 @@ impl fmt::Display for Energy {
                     boundary,
                     ..
                 } = reading;
-                write!(f, "{joules:.2} J, {watts:.2} W: {boundary}")
+                write!(f, "{joules:.2} J, {watts:.2} W: {boundary}")?;
+                match reading.cores_joules {
+                    Some(cores_joules) => write!(f, "; the cores took {cores_joules:.2} J of it"),
+                    None => Ok(()),
+                }
             }
             Self::Unknown { unknown } => write!(f, "unknown: {unknown}"),
         }

@@ -157,10 +157,7 @@ impl Sample {
             if later.asleep.grew_since(self.asleep) {
                 return Err("the machine slept".into());
             }
-            Ok(Counted {
-                joules: after.joules - before.joules,
-                steps: after.steps.saturating_sub(before.steps),
-            })
+            Ok(after.since(*before))
         };
         Spent {
             facts: Arc::clone(&later.facts),
@@ -194,13 +191,7 @@ impl Spent {
     /// Adds another time of the same meter.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
-        let counted = self.counted.and_then(|a| {
-            let b = other.counted?;
-            Ok(Counted {
-                joules: a.joules + b.joules,
-                steps: a.steps + b.steps,
-            })
-        });
+        let counted = self.counted.and_then(|one| Ok(one.and(other.counted?)));
         Self {
             facts: other.facts,
             elapsed: self.elapsed + other.elapsed,
@@ -210,7 +201,11 @@ impl Spent {
 
     /// Returns the reading, unless the meter lost count or moved too few times.
     pub fn energy(self) -> Energy {
-        let Counted { joules, steps } = match self.counted {
+        let Counted {
+            joules,
+            cores_joules,
+            steps,
+        } = match self.counted {
             Ok(counted) => counted,
             Err(why) => return Energy::unknown(why),
         };
@@ -227,8 +222,12 @@ impl Spent {
                 ),
             });
         }
-        Reading::new(boundary, joules, self.elapsed, idle_watts)
-            .map_or_else(|| Energy::unknown(NO_TIME), Energy::Read)
+        let reading = Reading::new(boundary, joules, self.elapsed, idle_watts);
+        let reading = reading.map(|reading| Reading {
+            cores_joules,
+            ..reading
+        });
+        reading.map_or_else(|| Energy::unknown(NO_TIME), Energy::Read)
     }
 }
 
@@ -257,7 +256,11 @@ mod tests {
 
     fn meter(steps_min: u64, counts: &[Result<(f64, u64), &str>]) -> Meter {
         let counts = counts.iter().map(|count| match *count {
-            Ok((joules, steps)) => Ok(Counted { joules, steps }),
+            Ok((joules, steps)) => Ok(Counted {
+                joules,
+                steps,
+                ..Counted::default()
+            }),
             Err(why) => Err(why.to_owned()),
         });
         Meter::watch(Found {
