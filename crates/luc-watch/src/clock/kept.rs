@@ -6,7 +6,6 @@
 //! the load then gets another clock than the one found. The writes to the file system's disk stand
 //! for the load: the kernel counts them on every machine, and each sync causes some.
 
-use std::fs;
 use std::time::Duration;
 
 use luc_control::Dev;
@@ -67,16 +66,13 @@ impl Kept {
 
 /// How often a core or a package was too hot to keep its clock, since the machine booted.
 fn too_hot(system: &dyn System) -> Option<u64> {
-    let dirs = fs::read_dir(system.path("/sys/devices/system/cpu")).ok()?;
-    let counts = dirs.flatten().flat_map(|dir| {
-        let count = |name: &str| {
-            let path = dir.path().join("thermal_throttle").join(name);
-            fs::read_to_string(path).ok()?.trim().parse::<u64>().ok()
-        };
-        [
-            count("core_throttle_count"),
-            count("package_throttle_count"),
-        ]
+    const CPUS: &str = "/sys/devices/system/cpu";
+    let names = system.list(CPUS).ok()?.into_iter();
+    let counts = names.flat_map(|name| {
+        ["core", "package"].map(|part| {
+            let file = format!("{CPUS}/{name}/thermal_throttle/{part}_throttle_count");
+            value(system, &file).parse::<u64>().ok()
+        })
     });
     counts.flatten().reduce(u64::saturating_add)
 }
@@ -230,6 +226,8 @@ impl KeptLimit {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use luc_host::Machine;
 
     use super::*;
