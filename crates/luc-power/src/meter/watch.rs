@@ -222,12 +222,13 @@ impl Spent {
                 ),
             });
         }
-        let reading = Reading::new(boundary, joules, self.elapsed, idle_watts);
-        let reading = reading.map(|reading| Reading {
-            cores_joules,
-            ..reading
-        });
-        reading.map_or_else(|| Energy::unknown(NO_TIME), Energy::Read)
+        match Reading::new(boundary, joules, self.elapsed, idle_watts) {
+            Some(reading) => Energy::Read(Reading {
+                cores_joules,
+                ..reading
+            }),
+            None => Energy::unknown(NO_TIME),
+        }
     }
 }
 
