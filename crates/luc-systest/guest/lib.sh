@@ -10,8 +10,10 @@ ok() {
 	echo "ok $*"
 }
 
+# One line, as only lines that begin so are shown.
 bad() {
-	echo "FAIL $*"
+	echo "FAIL $*" | tr '\n' ' '
+	echo
 }
 
 # check CODE LINE COMMAND...: the command ends with this exit code and its
