@@ -17,7 +17,7 @@ wait $guard 2> /dev/null
 guard
 waits 100 "taken up again" "grep -q 'guarded again, from where it stopped' /tmp/guard.said"
 yes "a trial comes in between" luc try /mnt/0 --minutes 1
-# It takes 29 to 37 pairs in three runs; 6000 s were room for 41, and once too short.
+# It took 29 to 37 pairs in four runs. 6000 s are room for 41, and were once too short.
 waits 12000 "certified" "grep -q 'certified after [0-9]* pairs: at least 0.99 of stock' /tmp/guard.said"
 is "stance" '"stance": "certified"' "$(stance)"
 luc status --json > "$LUC_OUT/certified.json"
