@@ -109,6 +109,11 @@ fn packages_and_dram_count_once() {
         (reading.boundary, reading.idle_watts),
         (meter.boundary(), None)
     );
+    assert_eq!(reading.parts.dram_joules, Some(6.0));
+    let told = energy.to_string();
+    assert!(told.ends_with("; DRAM took 6.00 J of it"), "{told}");
+    let json = serde_json::to_value(&energy).unwrap();
+    assert_eq!(json["dram_joules"], 6.0);
 }
 
 /// The second package has no counter of its cores at first.
@@ -128,14 +133,14 @@ fn cores_stand_beside_their_packages() {
         energy
     };
     let without = load(&find(root).unwrap());
-    assert_eq!(without.reading().unwrap().cores_joules, None);
+    assert_eq!(without.reading().unwrap().parts.cores_joules, None);
     zone(root, "intel-rapl:1:1", "core", 1_000_000);
     let energy = load(&find(root).unwrap());
     assert_joules(&energy, 8.0);
-    assert_eq!(energy.reading().unwrap().cores_joules, Some(5.0));
+    assert_eq!(energy.reading().unwrap().parts.cores_joules, Some(5.0));
     let told = energy.to_string();
     assert!(
-        told.ends_with("without disks; the cores took 5.00 J of it"),
+        told.contains("without disks; the cores took 5.00 J of it"),
         "{told}"
     );
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::error::MeterError;
+use super::reading::Parts;
 use super::source::{Counted, Lost, Source};
 use super::sysfs::number;
 
@@ -18,9 +19,20 @@ const SLACK: Duration = Duration::from_secs(1);
 /// Time between looks at counters that do not wrap.
 const PERIOD_MAX: Duration = Duration::from_secs(60);
 
-/// Counters of one boundary, all of which count, and those of the cores inside it.
+/// The files of the counters of one boundary.
+#[derive(Default)]
+pub struct Files {
+    pub packages: Vec<CounterFile>,
+    /// Outside of the packages.
+    pub dram: Vec<CounterFile>,
+    /// Inside the packages.
+    pub cores: Vec<CounterFile>,
+}
+
+/// Counters of one boundary: packages and DRAM count, the cores stand beside.
 pub struct Counters {
-    all: Vec<Counter>,
+    packages: Vec<Counter>,
+    dram: Vec<Counter>,
     cores: Vec<Counter>,
 }
 
@@ -38,15 +50,11 @@ struct Counter {
 }
 
 impl Counters {
-    /// Opens counters, and those of the cores, if each package has them.
+    /// Opens the counters of all these files.
     ///
     /// # Errors
     /// One of them cannot be read.
-    pub fn open(
-        all: Vec<CounterFile>,
-        cores: Vec<CounterFile>,
-        now: Instant,
-    ) -> Result<Self, MeterError> {
+    pub fn open(files: Files, now: Instant) -> Result<Self, MeterError> {
         let open = |(file, range): CounterFile| -> Result<Counter, MeterError> {
             let read = |file: &Path| number(file).map_err(|e| MeterError::read(file, e));
             Ok(Counter {
@@ -61,19 +69,26 @@ impl Counters {
             files.into_iter().map(open).collect()
         };
         Ok(Self {
-            all: each(all)?,
-            cores: each(cores)?,
+            packages: each(files.packages)?,
+            dram: each(files.dram)?,
+            cores: each(files.cores)?,
         })
     }
 }
 
 impl Source for Counters {
     fn count(&mut self, now: Instant) -> Result<Counted, Lost> {
-        let sum_uj = advance(&mut self.all, now)?;
+        let packages_uj = advance(&mut self.packages, now)?;
+        let dram_uj = advance(&mut self.dram, now)?;
         let cores_uj = advance(&mut self.cores, now)?;
+        let sum_uj = packages_uj + dram_uj;
+        let known = |of: &[Counter], uj: u64| (!of.is_empty()).then_some(uj as f64 / 1e6);
         Ok(Counted {
             joules: sum_uj as f64 / 1e6,
-            cores_joules: (!self.cores.is_empty()).then_some(cores_uj as f64 / 1e6),
+            parts: Parts {
+                cores_joules: known(&self.cores, cores_uj),
+                dram_joules: known(&self.dram, dram_uj),
+            },
             // The counters of a package move every millisecond.
             steps: sum_uj,
         })
@@ -84,11 +99,8 @@ impl Source for Counters {
     }
 
     fn period(&self) -> Duration {
-        let ranges = self
-            .all
-            .iter()
-            .chain(&self.cores)
-            .filter_map(|counter| counter.range_uj);
+        let all = [&self.packages, &self.dram, &self.cores].into_iter();
+        let ranges = all.flatten().filter_map(|counter| counter.range_uj);
         let half = |range_uj| Duration::from_micros(range_uj / POWER_MAX_W / 2);
         ranges.map(half).min().unwrap_or(PERIOD_MAX).min(PERIOD_MAX)
     }
@@ -189,8 +201,9 @@ mod tests {
             value_uj: 0,
             sum_uj: 0,
         };
-        let counters = |all: Vec<Counter>| Counters {
-            all,
+        let counters = |packages: Vec<Counter>| Counters {
+            packages,
+            dram: Vec::new(),
             cores: vec![counter(None)],
         };
         let small = counters(vec![

@@ -1,5 +1,8 @@
 //! Finds the meter of a machine: an external one if given, else counters of its processor packages,
 //! else its batteries.
+//!
+//! The crate `powercap` (0.3.5) is not used: it hides the names of zones, so that `psys` looks like
+//! a package, adds the cores to the package that contains them, and knows no wraps.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::battery::Batteries;
-use super::counter::{CounterFile, Counters};
+use super::counter::{CounterFile, Counters, Files};
 use super::error::MeterError;
 use super::external::{External, Stream};
 use super::reading::Boundary;
@@ -27,11 +30,7 @@ pub fn find(root: &Path, external: Option<&External>) -> Result<Found, MeterErro
     if let Some(packages) = packages {
         return Ok(Found {
             boundary: packages.boundary,
-            source: Box::new(Counters::open(
-                packages.counters,
-                packages.cores,
-                Instant::now(),
-            )?),
+            source: Box::new(Counters::open(packages.files, Instant::now())?),
         });
     }
     match Batteries::discharging(&root.join("sys/class/power_supply")) {
@@ -46,9 +45,7 @@ pub fn find(root: &Path, external: Option<&External>) -> Result<Found, MeterErro
 /// The counters that together are all packages, none of them twice.
 struct Zones {
     boundary: Boundary,
-    counters: Vec<CounterFile>,
-    /// Those of the cores, which are inside the packages.
-    cores: Vec<CounterFile>,
+    files: Files,
 }
 
 impl Zones {
@@ -93,18 +90,24 @@ impl Zones {
             Boundary::Packages { packages: count }
         };
         let with_cores = packages.values().all(|package| !package.cores.is_empty());
-        let files = |dir: &PathBuf| {
-            let range = dir.join("max_energy_range_uj");
-            (dir.join("energy_uj"), Some(range))
+        let files = |dirs: fn(&Package) -> &[PathBuf]| -> Vec<CounterFile> {
+            let dirs = packages.values().flat_map(dirs);
+            dirs.map(|dir| {
+                let range = dir.join("max_energy_range_uj");
+                (dir.join("energy_uj"), Some(range))
+            })
+            .collect()
         };
-        let packages = || packages.values();
-        let dram = packages().flat_map(|package| &package.dram);
-        let own = packages().flat_map(|package| &package.own);
-        let cores = packages().flat_map(|package| &package.cores);
+        let files_if = |all_have_it: bool, dirs: fn(&Package) -> &[PathBuf]| {
+            if all_have_it { files(dirs) } else { Vec::new() }
+        };
         Some(Self {
             boundary,
-            counters: own.chain(dram.filter(|_| with_dram)).map(files).collect(),
-            cores: cores.filter(|_| with_cores).map(files).collect(),
+            files: Files {
+                packages: files(|package| &package.own),
+                dram: files_if(with_dram, |package| &package.dram),
+                cores: files_if(with_cores, |package| &package.cores),
+            },
         })
     }
 
@@ -127,8 +130,10 @@ impl Zones {
         let packages = u32::try_from(counters.len()).ok()?;
         (packages > 0).then_some(Self {
             boundary: Boundary::Packages { packages },
-            counters,
-            cores: Vec::new(),
+            files: Files {
+                packages: counters,
+                ..Files::default()
+            },
         })
     }
 }

@@ -61,9 +61,30 @@ pub struct Reading {
     pub watts: f64,
     /// Power at rest before the load, within the same boundary; `None` if it was not measured.
     pub idle_watts: Option<f64>,
-    /// The part of it that the processors' cores took; `None` if they have no counters.
+    #[serde(flatten)]
+    pub parts: Parts,
+}
+
+/// Energy of parts of a boundary; `None` if they have no counters of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Parts {
+    /// The part that the processors' cores took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores_joules: Option<f64>,
+    /// The part that DRAM took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dram_joules: Option<f64>,
+}
+
+impl Parts {
+    /// Applies a function to each part that both know.
+    pub(super) fn with(self, other: Self, apply: fn(f64, f64) -> f64) -> Self {
+        let each = |one: Option<f64>, other: Option<f64>| Some(apply(one?, other?));
+        Self {
+            cores_joules: each(self.cores_joules, other.cores_joules),
+            dram_joules: each(self.dram_joules, other.dram_joules),
+        }
+    }
 }
 
 impl Reading {
@@ -80,7 +101,7 @@ impl Reading {
             elapsed_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX),
             watts: joules / elapsed.as_secs_f64(),
             idle_watts,
-            cores_joules: None,
+            parts: Parts::default(),
         })
     }
 }
@@ -124,10 +145,16 @@ impl fmt::Display for Energy {
                     ..
                 } = reading;
                 write!(f, "{joules:.2} J, {watts:.2} W: {boundary}")?;
-                match reading.cores_joules {
-                    Some(cores_joules) => write!(f, "; the cores took {cores_joules:.2} J of it"),
-                    None => Ok(()),
+                let Parts {
+                    cores_joules,
+                    dram_joules,
+                } = reading.parts;
+                for (name, joules) in [("the cores", cores_joules), ("DRAM", dram_joules)] {
+                    if let Some(joules) = joules {
+                        write!(f, "; {name} took {joules:.2} J of it")?;
+                    }
                 }
+                Ok(())
             }
             Self::Unknown { unknown } => write!(f, "unknown: {unknown}"),
         }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::reading::Boundary;
+use super::reading::{Boundary, Parts};
 
 /// The reason why the energy so far is unknown.
 pub type Lost = String;
@@ -11,8 +11,7 @@ pub type Lost = String;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counted {
     pub joules: f64,
-    /// The part of it that the processors' cores took; `None` if unknown.
-    pub cores_joules: Option<f64>,
+    pub parts: Parts,
     /// Times that it moved, or a number that grows faster.
     pub steps: u64,
 }
@@ -20,20 +19,18 @@ pub struct Counted {
 impl Counted {
     /// The energy since an earlier look.
     pub fn since(self, before: Self) -> Self {
-        let cores = self.cores_joules.zip(before.cores_joules);
         Self {
             joules: self.joules - before.joules,
-            cores_joules: cores.map(|(now, before)| now - before),
+            parts: self.parts.with(before.parts, |now, before| now - before),
             steps: self.steps.saturating_sub(before.steps),
         }
     }
 
     /// Adds the energy of another time.
     pub fn and(self, other: Self) -> Self {
-        let cores = self.cores_joules.zip(other.cores_joules);
         Self {
             joules: self.joules + other.joules,
-            cores_joules: cores.map(|(a, b)| a + b),
+            parts: self.parts.with(other.parts, |one, other| one + other),
             steps: self.steps + other.steps,
         }
     }

@@ -203,7 +203,7 @@ impl Spent {
     pub fn energy(self) -> Energy {
         let Counted {
             joules,
-            cores_joules,
+            parts,
             steps,
         } = match self.counted {
             Ok(counted) => counted,
@@ -223,10 +223,7 @@ impl Spent {
             });
         }
         match Reading::new(boundary, joules, self.elapsed, idle_watts) {
-            Some(reading) => Energy::Read(Reading {
-                cores_joules,
-                ..reading
-            }),
+            Some(reading) => Energy::Read(Reading { parts, ..reading }),
             None => Energy::unknown(NO_TIME),
         }
     }
