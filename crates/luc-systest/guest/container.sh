@@ -22,6 +22,8 @@ yes "the doctor traces" grep -q "processes that sync:" /tmp/doctor
 check 0 "*/mnt/0 *luc: *luc-lab*" luc top --once --interval 0.5
 check 0 "*luc_file_system_fault{*fault=\"frozen\"} 0*" luc exporter --once
 check 0 "*LUC can watch everything on this machine.*" luc probe
+check 12 "*offers no scaling_max_freq in */cpufreq*or a container only the host can*" luc power /mnt/0
+check 19 "*no energy counters in /sys/class/powercap*" luc-lab bench create-fsync --energy /mnt/0
 check 0 "*batching *returns*" luc set /mnt/0
 check 3 "luc: cannot set batching of /mnt/0: $LOCKED" luc set /mnt/0 policy static
 check 3 "luc: cannot set mode of /mnt/0: $LOCKED" luc set /mnt/0 mode observe

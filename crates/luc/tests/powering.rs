@@ -123,8 +123,8 @@ fn a_load_that_does_not_need_the_clock_gets_the_lowest_until_it_is_restored() {
         "the lowest clock within 20.0% of the highest is 1600/800 MHz",
         "energy of 1 processor package alone, without DRAM and disks",
         "(1 processor package alone, without DRAM and disks)",
-        "the limit is kept until `luc power --restore`, a reboot, or until `luc service` finds that \
-         it no longer fits",
+        "the limit is kept until `luc power --restore`, a reboot, or until `luc service`, if it \
+         runs, finds that it no longer fits",
         "nothing is traced",
         "the rate decides alone",
     ] {
@@ -339,7 +339,7 @@ fn what_it_cannot_do_is_told_in_a_line() {
     let none = said(&["power", "/srv/data", "--epp"]);
     let line = "luc: power /srv/data: this machine offers no energy_performance_preference in \
                 /sys/devices/system/cpu/cpufreq, so its clock cannot be limited; in a virtual \
-                machine only the host can do so; for an answer by the simulator, `luc trace record \
+                machine or a container only the host can do so; for an answer by the simulator, `luc trace record \
                 -o run.luc --on /srv/data --seconds 60` and `luc power --from run.luc`\n[exit 12]\n";
     assert_eq!(none, line);
     let none = said(&["power", "/srv/data", "--min-mhz", "2400"]);

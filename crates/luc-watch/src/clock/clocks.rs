@@ -67,7 +67,7 @@ impl Clocks {
         if policies.is_empty() {
             return Err(format!(
                 "this machine offers no {} in {}, so its clock cannot be limited; in a virtual \
-                 machine only the host can do so",
+                 machine or a container only the host can do so",
                 setting.file(),
                 cpufreq::DIR
             ));

@@ -1,4 +1,5 @@
-//! A limit on the clock that `luc power --apply` left in place, and what ends it.
+//! A limit on the clock that `luc power --apply` left in place, and what ends it. A limit that a
+//! killed search left ends at once.
 //!
 //! The limit was found for one load. It is given back when that load changes, when the machine
 //! begins or ceases to run on its battery, when its file system is gone, when somebody else or a
@@ -167,13 +168,16 @@ impl KeptLimit {
         // A search or a campaign that runs has the lock.
         let mut lock = Lock::take(system).ok()?;
         let text = lock.left(system, SCHEMA).ok()?;
-        // Nothing is kept for a load where a search was killed: the next one puts that back.
-        let kept: Kept = serde_json::from_str(&text).ok()?;
-        if kept.old.booted(system) {
+        let old: OldValues = serde_json::from_str(&text).ok()?;
+        if old.booted(system) {
             return None;
         }
-        let why = why(self, system, &kept)?;
-        let outcome = match limit::put_back(system, &mut lock, &kept.old) {
+        let why = match serde_json::from_str(&text) {
+            Ok(kept) => why(self, system, &kept)?,
+            // A search keeps its limit for no load before it ends.
+            Err(_) => "its search was killed".into(),
+        };
+        let outcome = match limit::put_back(system, &mut lock, &old) {
             Ok(done) => limit::told(&done),
             Err(error) if self.refused == error.to_string() => return None,
             Err(error) => {
@@ -253,6 +257,25 @@ mod tests {
         }
 
         fn with(writes_per_s: Option<f64>, throttled: Option<&str>) -> Self {
+            Self::limited(throttled, |system, old| {
+                let load = Load {
+                    device: "254:16".into(),
+                    writes_per_s,
+                };
+                serde_json::to_vec(&Kept::new(system, old, load))
+            })
+        }
+
+        /// A machine whose search was killed.
+        fn killed() -> Self {
+            Self::limited(None, |_, old| serde_json::to_vec(&old))
+        }
+
+        /// A machine with a limit, and with this text about it.
+        fn limited(
+            throttled: Option<&str>,
+            saved: impl FnOnce(&dyn System, OldValues) -> serde_json::Result<Vec<u8>>,
+        ) -> Self {
             let tree = tempfile::tempdir().expect("a folder");
             let machine = Machine::new(tree.path());
             let host = Self {
@@ -268,13 +291,9 @@ mod tests {
             let system = &host.machine;
             let mut old = OldValues::new(system, SCHEMA, "luc power --restore");
             old.add(system, MAX, &["800000".into(), "Linux".into()]);
-            let load = Load {
-                device: "254:16".into(),
-                writes_per_s,
-            };
-            let kept = serde_json::to_vec(&Kept::new(system, old, load)).expect("JSON");
+            let saved = saved(system, old).expect("JSON");
             let mut lock = Lock::take(system).expect("nobody has it");
-            lock.save(&kept).expect("written");
+            lock.save(&saved).expect("written");
             host.put(MAX, "800000");
             host
         }
@@ -381,6 +400,24 @@ mod tests {
         let host = Host::new(Some(50.0));
         host.put(BOOT, "two");
         assert_eq!(KeptLimit::default().end(&host.machine), None);
+    }
+
+    #[test]
+    fn what_a_killed_search_left_ends_at_once() {
+        let host = Host::killed();
+        let line = KeptLimit::default().look(&host.machine).expect("a limit");
+        assert!(line.contains("because its search was killed: "), "{line}");
+        assert_eq!(
+            (host.max().as_str(), value(&host.machine, LOCK)),
+            ("2400000", String::new())
+        );
+
+        let host = Host::killed();
+        let lock = Lock::take(&host.machine).expect("free");
+        assert_eq!(KeptLimit::default().look(&host.machine), None);
+        drop(lock);
+        host.put(BOOT, "two");
+        assert_eq!(KeptLimit::default().look(&host.machine), None);
     }
 
     #[test]

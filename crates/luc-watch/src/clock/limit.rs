@@ -1,7 +1,8 @@
 //! The limit on the clock, and how the old one is restored, whatever ends the program.
 //!
 //! [`Limit`] puts it back when dropped. If a signal ends the process, [`put_back_at_once`] does;
-//! after `kill -9`, the next [`restore`]. A limit that somebody else set meanwhile stays.
+//! after `kill -9`, the service or the next [`restore`]. A limit that somebody else set meanwhile
+//! stays.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -343,8 +343,8 @@ impl Args {
         if found.applied {
             writeln!(
                 context.out,
-                "the limit is kept until `luc power --restore`, a reboot, or until `luc service` finds \
-                 that it no longer fits"
+                "the limit is kept until `luc power --restore`, a reboot, or until `luc service`, \
+                 if it runs, finds that it no longer fits"
             )?;
         }
         Ok(())
