@@ -13,6 +13,7 @@ use luc_base::Programs;
 use luc_host::kernel::{self, Capability, capable};
 use luc_host::settings::Change;
 use luc_host::{HostError, Machine, System, plain, sysfs};
+use luc_power::meter::{Boundary, Meter};
 use luc_vm::FsType;
 use sha2::{Digest, Sha256};
 
@@ -245,6 +246,9 @@ impl Place for Host {
             ("switches".to_owned(), plan::switches(&machine)),
             ("rules".to_owned(), RULES.to_owned()),
         ]);
+        if cell.bench.contains("--energy") {
+            versions.insert("energy".to_owned(), boundary(cell, setup).to_owned());
+        }
         if cell.arms.iter().any(needs_module) {
             let digest = match kernel::installed(&machine, &release) {
                 Some(file) => machine
@@ -334,6 +338,15 @@ fn checked(machine: &Machine, cell: &Cell, setup: &Setup) -> Result<Device> {
 
 fn needs_module(named: &NamedArm) -> bool {
     named.arm.attached() || named.arm.loaded
+}
+
+/// The parts of the machine whose energy the cell measures: joules of others cannot be averaged
+/// with them.
+fn boundary(cell: &Cell, setup: &Setup) -> &'static str {
+    if cell.bench.contains("--meter") {
+        return Boundary::ExternalMeter.word();
+    }
+    Meter::find(setup.sysroot(), None).map_or("none", |meter| meter.boundary().word())
 }
 
 /// Model of the processors, as the kernel calls it, and which are present.

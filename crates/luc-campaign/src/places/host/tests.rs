@@ -510,6 +510,27 @@ fn a_machine_that_cannot_measure_says_so_in_a_line() {
         "{why_not}"
     );
     assert_eq!(Host.versions(&attached, &setup).unwrap()["module"], "none");
+    assert!(!versions.contains_key("energy"));
+    let zone = "sys/class/powercap/intel-rapl:0";
+    let energy_of = |bench: &str| {
+        let bench = bench.to_owned();
+        let cell = Cell {
+            bench,
+            ..cell.clone()
+        };
+        Host.versions(&cell, &setup).unwrap()["energy"].clone()
+    };
+    assert_eq!(energy_of("create-fsync --energy {dir}"), "none");
+    for (file, text) in [
+        ("name", "package-0"),
+        ("energy_uj", "1"),
+        ("max_energy_range_uj", "9000000000"),
+    ] {
+        tree.put(&format!("{zone}/{file}"), text);
+    }
+    assert_eq!(energy_of("create-fsync --energy {dir}"), "packages");
+    let external = energy_of("create-fsync --energy --meter toy {dir}");
+    assert_eq!(external, "external_meter");
     tree.put("sys/fs/luc/attach", "");
     assert!(why(&setup, &cell).contains("the module luc is loaded"));
     tree.put("proc/self/status", "CapEff:\t0000000000000000");
