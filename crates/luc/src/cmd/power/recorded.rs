@@ -53,6 +53,12 @@ pub fn foretell(
         out,
         "a model, not a measurement: the simulator runs the recorded load at lower clocks"
     )?;
+    if machine.is_some() {
+        writeln!(
+            out,
+            "joules are those of the whole machine at the wall, disk included"
+        )?;
+    }
     for it in &file_systems {
         let place = place(it.mount_point.as_deref(), &it.device);
         writeln!(out, "\n{place}, {}", duration(it.duration_ns))?;

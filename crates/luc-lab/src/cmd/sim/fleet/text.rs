@@ -32,7 +32,7 @@ const KWH_PER_W_YEAR: f64 = 8.766;
 fn energy(it: &FleetEnergy, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
-        "Energy, modelled for {}: {:.1} W a node on stock, {:.1} W with LUC",
+        "Energy at the wall, modelled for {}: {:.1} W a node on stock, {:.1} W with LUC",
         it.machine, it.stock_watts, it.luc_watts
     )?;
     let kwh = it.saved_share * it.stock_watts * 1000.0 * KWH_PER_W_YEAR;
