@@ -171,6 +171,19 @@ fn a_script_that_does_not_keep_to_the_table_is_refused() {
             "serve db sh -c 'echo port taken; exit 1'; await db false".into(),
             "db ended: port taken",
         ),
+        (
+            "room 99999999".into(),
+            "the disk has less than 99999999 MiB of room",
+        ),
+        (
+            "run db sh -c 'echo write: No space left on device; echo bye; exit 1'".into(),
+            "sh: write: No space left on device",
+        ),
+        (
+            "serve db sh -c 'echo begun; echo FATAL: no memory; echo bye; exit 1'; await db false"
+                .into(),
+            "db ended: FATAL: no memory",
+        ),
     ] {
         assert_holds(&Place::refused(&script), why);
     }
