@@ -18,6 +18,16 @@ use rustix::io::Errno;
 /// Release of the fake machine's kernel.
 pub const RELEASE: &str = "6.12.95+deb12-cloud-amd64";
 
+/// Replaces a file at once, as the kernel never shows a part of a value.
+///
+/// # Errors
+/// It cannot be written, for example because its folder is gone.
+pub fn put_whole(file: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    let beside = file.with_extension("beside");
+    fs::write(&beside, content)?;
+    fs::rename(beside, file)
+}
+
 /// A file system of the fake machine.
 pub struct Disk {
     pub device: &'static str,
@@ -169,7 +179,7 @@ impl<P: Program> Pretended<P> {
     pub fn put(&self, path: &str, content: impl AsRef<[u8]>) {
         let path = self.at(path);
         fs::create_dir_all(path.parent().expect("parent")).expect("folder");
-        fs::write(path, content).expect("file");
+        put_whole(&path, content).expect("file");
     }
 
     pub fn remove(&self, path: &str) {

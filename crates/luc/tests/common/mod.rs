@@ -2,7 +2,6 @@
 
 #![allow(dead_code)] // each test file uses its part
 
-use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -11,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
+use luc_test::machine::put_whole;
 use rustix::process::{Pid, Signal, kill_process};
 
 pub type Pretended = luc_test::machine::Pretended<luc::cmd::Cli>;
@@ -41,7 +41,7 @@ impl Load {
                 last += time;
                 calls += rate * time.as_secs_f64();
                 for counter in ["sync_events", "commits"] {
-                    put_whole(&counters.join(counter), calls);
+                    put_counter(&counters.join(counter), calls);
                 }
             }
         };
@@ -65,18 +65,15 @@ pub fn count_energy(machine: &Pretended) {
 
 /// Sets the energy that the package has taken.
 pub fn set_energy(root: &Path, joules: f64) {
-    put_whole(
+    put_counter(
         &root.join("sys/class/powercap/intel-rapl:0/energy_uj"),
         joules * 1e6,
     );
 }
 
-/// Replaces a counter atomically; its folder may be gone.
-pub fn put_whole(file: &Path, value: f64) {
-    let beside = file.with_extension("beside");
-    if fs::write(&beside, format!("{value:.0}\n")).is_ok() {
-        let _ = fs::rename(beside, file);
-    }
+/// Replaces a counter; its folder may be gone.
+pub fn put_counter(file: &Path, value: f64) {
+    let _ = put_whole(file, format!("{value:.0}\n"));
 }
 
 impl Drop for Load {
