@@ -90,23 +90,20 @@ impl Zones {
             Boundary::Packages { packages: count }
         };
         let with_cores = packages.values().all(|package| !package.cores.is_empty());
-        let files = |dirs: fn(&Package) -> &[PathBuf]| -> Vec<CounterFile> {
-            let dirs = packages.values().flat_map(dirs);
-            dirs.map(|dir| {
+        let files = |all_have_them: bool, dirs: fn(&Package) -> &[PathBuf]| {
+            let packages = packages.values().filter(|_| all_have_them);
+            let file = |dir: &PathBuf| -> CounterFile {
                 let range = dir.join("max_energy_range_uj");
                 (dir.join("energy_uj"), Some(range))
-            })
-            .collect()
-        };
-        let files_if = |all_have_it: bool, dirs: fn(&Package) -> &[PathBuf]| {
-            if all_have_it { files(dirs) } else { Vec::new() }
+            };
+            packages.flat_map(dirs).map(file).collect()
         };
         Some(Self {
             boundary,
             files: Files {
-                packages: files(|package| &package.own),
-                dram: files_if(with_dram, |package| &package.dram),
-                cores: files_if(with_cores, |package| &package.cores),
+                packages: files(true, |package| &package.own),
+                dram: files(with_dram, |package| &package.dram),
+                cores: files(with_cores, |package| &package.cores),
             },
         })
     }
