@@ -90,6 +90,19 @@ fn what_it_does_not_have_is_refused_in_a_line() {
             &burst[..],
         ]
         .concat(),
+        &[
+            &["run", "--governor", "schedutil", "--clocks", "r710"][..],
+            &["--mips", "2000"],
+            &burst[..],
+        ]
+        .concat(),
+        &[
+            &["run", "--governor", "schedutil", "--clocks", "r710"][..],
+            &["--clock-latency-us", "10001"],
+            &burst[..],
+        ]
+        .concat(),
+        &[&["run", "--clock-latency-us", "1"], &burst[..]].concat(),
         &["fleet", "--nodes", "2", "--energy", "cray"],
         &[&["run", "--cpus", "0"], &burst[..]].concat(),
         &[&["run", "--cpus", "-1"], &burst[..]].concat(),

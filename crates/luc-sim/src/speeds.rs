@@ -59,7 +59,7 @@ pub fn list(text: &str) -> Result<Vec<f64>, String> {
 }
 
 /// Parses a governor and its clocks: speeds in MIPS, `800,1600`, or those of a machine of the
-/// energy model, `r710` or `r710:ipc=0.5`.
+/// energy model, `r710` or `r710:ipc=0.5`. A change of the clock takes no time.
 ///
 /// # Errors
 /// One line: the governor or the machine is unknown, or the speeds are invalid.
@@ -76,6 +76,7 @@ pub fn scaling(governor: &str, clocks: &str, is_per_processor: bool) -> Result<S
         governor,
         clocks_mips,
         is_per_processor,
+        latency_ns: 0,
     })
 }
 

@@ -9,8 +9,8 @@ use luc_sim::disk::DiskKind;
 use luc_sim::journal::kind::Choice;
 use luc_sim::kernel::{self, KERNELS};
 use luc_sim::mount::Mount;
-use luc_sim::processors::governor;
-use luc_sim::processors::{MEMORY_PAGE_NS_MAX, PAST_US_MAX, ProcessorModel};
+use luc_sim::processors::governor::{self, Scaling};
+use luc_sim::processors::{CLOCK_LATENCY_US_MAX, MEMORY_PAGE_NS_MAX, PAST_US_MAX, ProcessorModel};
 use luc_sim::speeds;
 use luc_sim::{RUNS_MAX, SimError};
 use luc_trace::Trace;
@@ -85,6 +85,15 @@ const FACTORS: &[Factor] = &[
         check: |text| match text {
             NONE => Ok(()),
             clocks => speeds::scaling("performance", clocks, false).map(drop),
+        },
+    },
+    Factor {
+        name: "clock_latency_us",
+        help: "time until a clock that the governor has chosen takes effect, or `none`: at once",
+        default: Some(NONE),
+        check: |text| match text {
+            NONE => Ok(()),
+            us => whole(us, 1, CLOCK_LATENCY_US_MAX),
         },
     },
     Factor {
@@ -264,7 +273,7 @@ fn simulate_arm(
 }
 
 /// The options of `luc-lab sim run` for the factors.
-const OPTIONS: [(&str, &str); 13] = [
+const OPTIONS: [(&str, &str); 14] = [
     ("disk", "--disk"),
     ("vcpus", "--cpus"),
     ("mips", "--mips"),
@@ -273,6 +282,7 @@ const OPTIONS: [(&str, &str); 13] = [
     ("runs", "--runs"),
     ("governor", "--governor"),
     ("clocks", "--clocks"),
+    ("clock_latency_us", "--clock-latency-us"),
     ("journal_on", "--journal-on"),
     ("kernel", "--kernel"),
     ("mount", "--mount"),
@@ -404,6 +414,7 @@ fn setup(cell: &Cell, named: &NamedArm) -> std::result::Result<luc_sim::Setup, S
     let journal = journal(text(cell, "journal"), mib, disk.size_mib)?;
     let machine = speeds::machine(text(cell, "vcpus").parse().ok(), text(cell, "mips"), &[])?;
     let each = text(cell, "clock_per_processor") == YES;
+    let latency_us: u64 = text(cell, "clock_latency_us").parse().unwrap_or(0);
     let journal_on = text(cell, "journal_on").parse().ok();
     if journal_on.is_some_and(|cpu: u16| usize::from(cpu) >= machine.mips.len()) {
         let cpus = machine.mips.len();
@@ -413,10 +424,14 @@ fn setup(cell: &Cell, named: &NamedArm) -> std::result::Result<luc_sim::Setup, S
     }
     let scaling = match (text(cell, "governor"), text(cell, "clocks")) {
         ("", "") if each => return Err("clock_per_processor is for a governor".into()),
+        ("", "") if latency_us > 0 => return Err("clock_latency_us is for a governor".into()),
         ("", "") => None,
         ("", _) => return Err("clocks are for a governor: name it by the factor governor".into()),
         (_, "") => return Err("a governor needs clocks: name them by the factor clocks".into()),
-        (governor, clocks) => Some(speeds::scaling(governor, clocks, each)?),
+        (governor, clocks) => Some(Scaling {
+            latency_ns: latency_us * 1000,
+            ..speeds::scaling(governor, clocks, each)?
+        }),
     };
     Ok(luc_sim::Setup {
         machine: ProcessorModel {
@@ -535,13 +550,18 @@ mod tests {
         let (command, little) = with(&[("journal_on", "3")]).unwrap();
         assert!(command.contains(" --journal-on 3 "), "{command}");
         assert_ne!(free, little);
-        assert!(
-            with(&[("clock_per_processor", YES)]).is_err(),
-            "no governor"
-        );
+        for (name, value) in [("clock_latency_us", "500"), ("clock_per_processor", YES)] {
+            let why = with(&[(name, value)]).unwrap_err();
+            assert!(why.contains(&format!("{name} is for a governor")), "{why}");
+            with(&[(name, NONE)]).unwrap();
+        }
+        with(&[("clock_per_processor", YES)]).unwrap_err();
         let governed = [("governor", "schedutil"), ("clocks", "800,3500")];
-        let (command, _) = with(&governed).unwrap();
+        let (command, at_once) = with(&governed).unwrap();
         assert!(command.contains(" --clock-per-processor "), "{command}");
+        let (command, late) = with(&[("clock_latency_us", "500")]).unwrap();
+        assert!(command.contains(" --clock-latency-us 500 "), "{command}");
+        assert_ne!(at_once, late);
         let why = with(&[("journal_on", "4")]).unwrap_err();
         assert!(why.contains("4 processors, from 0 on"), "{why}");
     }

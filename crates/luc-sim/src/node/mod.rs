@@ -442,7 +442,7 @@ impl Node {
             }
             Event::CommitTimer => self.commit_if_old(),
             Event::Speeds(number) => {
-                self.processors.set_mips(&self.speed_changes[number].mips);
+                self.processors.change_speeds(&self.speed_changes[number]);
             }
             Event::Flusher => self.flush_old(),
             Event::Sample => self.sample(),

@@ -13,8 +13,6 @@ pub mod governor;
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
-
 use luc_power::activity::ProcessorActivity;
 
 use crate::kernel::Kernel;
@@ -24,6 +22,8 @@ use governor::{Cause, Governed, Scaling, Use};
 
 /// The largest sensible [`ProcessorModel::past_ns`], microseconds: one second.
 pub const PAST_US_MAX: u64 = 1_000_000;
+/// The largest sensible [`Scaling::latency_ns`], microseconds: the period of governors that sample.
+pub const CLOCK_LATENCY_US_MAX: u64 = 10_000;
 /// The largest sensible [`ProcessorModel::memory_page_ns`]: 4 MB/s.
 pub const MEMORY_PAGE_NS_MAX: u64 = 1_000_000;
 
@@ -53,7 +53,8 @@ pub struct ProcessorModel {
     pub memory_page_ns: u64,
     /// Later speed changes, in the order of their times.
     pub changes: Vec<SpeedChange>,
-    /// The governor that chooses the speeds, which then are not those of `mips` and `changes`.
+    /// The governor that chooses the speeds, which then are not those of `mips` and `changes`;
+    /// `userspace` takes these as what is asked for.
     pub scaling: Option<Scaling>,
     /// The only processor on which the journal's thread may run, one of `mips`, as `taskset -p`
     /// sets it; `None` for all.
@@ -149,10 +150,8 @@ impl Processors {
         let count = machine.mips.len();
         let tick_ns = to_i64(kernel.tick_ns);
         let scaling = machine.scaling.as_ref();
-        let governed = scaling.map(|it| Governed::new(it, count, kernel));
-        let chosen = governed.as_ref().map(|it| vec![it.mips(); count]);
-        let mips = chosen.unwrap_or_else(|| machine.mips.clone());
-        let cpus = mips.iter().map(|mips| Cpu {
+        let governed = scaling.map(|it| Governed::new(it, &machine.mips, kernel));
+        let cpus = machine.mips.iter().map(|mips| Cpu {
             mips: *mips,
             piece_mips: *mips,
             idle_since_ns: 0,
@@ -167,7 +166,7 @@ impl Processors {
             owed: 0,
             must_switch: false,
         });
-        Self {
+        let mut it = Self {
             switch_instructions: machine.switch_instructions,
             idle_exit_ns: machine.idle_exit_ns,
             past_ns: machine
@@ -182,7 +181,9 @@ impl Processors {
             cpus: cpus.collect(),
             waits_for_io: vec![false; tasks],
             governed,
-        }
+        };
+        it.set_clocks(0);
+        it
     }
 
     /// Gives each task a past of its own, as if it had run before. The last `threads` tasks are
@@ -228,9 +229,14 @@ impl Processors {
         busy_ns / (self.cpus.len() as u64).max(1)
     }
 
-    /// Sets the processors' speeds from their next piece of work on.
-    pub fn set_mips(&mut self, mips: &[f64]) {
-        for (cpu, mips) in self.cpus.iter_mut().zip(mips) {
+    /// Sets the processors' speeds from their next piece of work on, or asks a governor for them,
+    /// at the change's time.
+    pub fn change_speeds(&mut self, change: &SpeedChange) {
+        if let Some(governed) = &mut self.governed {
+            governed.ask(&change.mips, change.at_ns);
+            return self.set_clocks(change.at_ns);
+        }
+        for (cpu, mips) in self.cpus.iter_mut().zip(&change.mips) {
             cpu.mips = *mips;
         }
     }
@@ -387,6 +393,7 @@ impl Processors {
     /// Starts the next piece of the task that has the processor: all of its work, or up to the tick
     /// that may end its turn.
     fn piece(&mut self, at: usize, now_ns: u64) -> PieceEnd {
+        self.set_clock(at, now_ns);
         let cpu = &mut self.cpus[at];
         let turn_ns = cpu.queue.turn_left_ns(&self.entities).max(0).unsigned_abs();
         let task = cpu.queue.running().unwrap_or_default() as usize;
@@ -494,8 +501,8 @@ impl Processors {
     fn govern(&mut self, at: usize, cause: Cause, now_ns: u64) {
         self.note(at, now_ns);
         let governed = self.governed.as_mut();
-        if let Some((domain, mips)) = governed.and_then(|it| it.look(at, cause, now_ns)) {
-            self.set_clock(domain, mips);
+        if governed.is_some_and(|it| it.look(at, cause, now_ns)) {
+            self.set_clocks(now_ns);
         }
     }
 
@@ -508,6 +515,7 @@ impl Processors {
                 (false, _) => Use::IdleForIo,
             };
             governed.note(at, is, cpu.tasks, now_ns);
+            self.set_clock(at, now_ns);
         }
     }
 
@@ -519,15 +527,22 @@ impl Processors {
     /// Lets a governor that samples choose the clocks; `disk_busy_ns` is the disk's busy time so
     /// far.
     pub fn sample(&mut self, now_ns: u64, disk_busy_ns: u64) {
-        let governed = self.governed.as_mut();
-        for (domain, mips) in governed.map_or(Vec::new(), |it| it.sample(now_ns, disk_busy_ns)) {
-            self.set_clock(domain, mips);
+        if let Some(governed) = &mut self.governed {
+            governed.sample(now_ns, disk_busy_ns);
+            self.set_clocks(now_ns);
         }
     }
 
-    fn set_clock(&mut self, domain: Range<usize>, mips: f64) {
-        for cpu in &mut self.cpus[domain] {
-            cpu.mips = mips;
+    fn set_clocks(&mut self, now_ns: u64) {
+        for at in 0..self.cpus.len() {
+            self.set_clock(at, now_ns);
+        }
+    }
+
+    /// Notices a change of a processor's clock that was chosen before and takes effect now.
+    fn set_clock(&mut self, at: usize, now_ns: u64) {
+        if let Some(governed) = &self.governed {
+            self.cpus[at].mips = governed.mips(at, now_ns);
         }
     }
 }

@@ -15,8 +15,8 @@ use luc_sim::disk::DiskKind;
 use luc_sim::journal::kind::{Choice, KINDS};
 use luc_sim::kernel::{self, KERNELS};
 use luc_sim::mount::Mount;
-use luc_sim::processors::governor::GOVERNORS;
-use luc_sim::processors::{MEMORY_PAGE_NS_MAX, PAST_US_MAX, ProcessorModel};
+use luc_sim::processors::governor::{GOVERNORS, Scaling};
+use luc_sim::processors::{CLOCK_LATENCY_US_MAX, MEMORY_PAGE_NS_MAX, PAST_US_MAX, ProcessorModel};
 use luc_sim::recorder::Recording;
 use luc_sim::{RUNS_MAX, Setup, SimError, speeds};
 
@@ -72,14 +72,18 @@ pub struct Args {
     /// Number of the only processor on which the journal's thread may run, from 0
     #[arg(long, value_name = "CPU")]
     journal_on: Option<u16>,
-    /// Governor that chooses the clock, among those of --clocks
-    #[arg(long, value_name = "NAME", requires = "clocks", conflicts_with_all = ["mips", "mips_at"],
-        value_parser = governors())]
+    /// Governor that chooses the clock, among those of --clocks; only userspace takes --mips and
+    /// --mips-at, and chooses the lowest clock that is at least as fast
+    #[arg(long, value_name = "NAME", requires = "clocks", value_parser = governors())]
     governor: Option<String>,
     /// Clocks of the governor, as speeds in million instructions per second, or those of a machine
     /// that --energy knows: 800,1600,3200 or r710
     #[arg(long, value_name = "MIPS|MACHINE", requires = "governor")]
     clocks: Option<String>,
+    /// Time from the governor's choice of a clock until processors run at it, in microseconds
+    #[arg(long, value_name = "US", default_value_t = 0, requires = "governor",
+        value_parser = clap::value_parser!(u64).range(..=CLOCK_LATENCY_US_MAX))]
+    clock_latency_us: u64,
     /// Give each processor a clock of its own, instead of one for all
     #[arg(long, requires = "governor")]
     clock_per_processor: bool,
@@ -266,15 +270,29 @@ impl Args {
                 cpus - 1
             ));
         }
-        let clocks = self.clocks.as_deref().unwrap_or_default();
-        let governor = self.governor.as_deref();
-        let scaling = governor.map(|it| speeds::scaling(it, clocks, self.clock_per_processor));
+        let scaling = self.governor.as_deref().map(|it| self.scaling(it));
         Ok(ProcessorModel {
             past_ns: self.past_us.map(|us| us * 1000),
             memory_page_ns: self.memory_page_ns,
             scaling: scaling.transpose()?,
             journal_on: self.journal_on,
             ..machine
+        })
+    }
+
+    fn scaling(&self, governor: &str) -> Result<Scaling, String> {
+        let clocks = self.clocks.as_deref().unwrap_or_default();
+        let scaling = speeds::scaling(governor, clocks, self.clock_per_processor)?;
+        let is_asked = self.mips.is_some() || !self.mips_at.is_empty();
+        if is_asked && !scaling.governor.asks() {
+            return Err(format!(
+                "the governor {governor} chooses the clock itself: leave out --mips and --mips-at, \
+                 or take userspace"
+            ));
+        }
+        Ok(Scaling {
+            latency_ns: self.clock_latency_us * 1000,
+            ..scaling
         })
     }
 

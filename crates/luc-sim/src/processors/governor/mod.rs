@@ -21,9 +21,12 @@
 //! DVFS for Low-Latency SSDs, IEICE Transactions on Information and Systems E102-D 9, 2019). The
 //! abstract states neither period nor threshold; here they are those of `ondemand`.
 //!
+//! A change takes effect after [`Scaling::latency_ns`]. Until then processors run at the old clock,
+//! and no other change is chosen.
+//!
 //! Simplifications: a task takes no share with it to another processor, the scheduler's estimate of
-//! a task that sleeps (`util_est`) is left out, a processor with a clock of its own keeps it no
-//! longer because it was busy (`sugov_hold_freq()`), and a change of the clock takes no time.
+//! a task that sleeps (`util_est`) is left out, and a processor with a clock of its own keeps it no
+//! longer because it was busy (`sugov_hold_freq()`).
 
 use std::ops::Range;
 
@@ -51,6 +54,9 @@ const LOAD_HIGH: f64 = 0.95;
 pub enum Rule {
     Highest,
     Lowest,
+    /// The clock at or above the speed that somebody asks for, as one who writes
+    /// `scaling_setspeed`.
+    Asked,
     Schedutil,
     Ondemand,
     DiskUtilization,
@@ -64,7 +70,7 @@ pub struct Governor {
     pub rule: Rule,
 }
 
-pub const GOVERNORS: [Governor; 5] = [
+pub const GOVERNORS: [Governor; 6] = [
     Governor {
         name: "performance",
         help: "the highest clock",
@@ -74,6 +80,11 @@ pub const GOVERNORS: [Governor; 5] = [
         name: "powersave",
         help: "the lowest clock",
         rule: Rule::Lowest,
+    },
+    Governor {
+        name: "userspace",
+        help: "the lowest clock at or above the speed that is asked for",
+        rule: Rule::Asked,
     },
     Governor {
         name: "schedutil",
@@ -92,6 +103,13 @@ pub const GOVERNORS: [Governor; 5] = [
     },
 ];
 
+impl Governor {
+    /// Tells whether somebody asks this governor for a speed.
+    pub fn asks(&self) -> bool {
+        self.rule == Rule::Asked
+    }
+}
+
 /// Returns the governor with this name.
 ///
 /// # Errors
@@ -108,6 +126,8 @@ pub struct Scaling {
     pub clocks_mips: Vec<f64>,
     /// Each processor has its own clock; otherwise one clock serves all.
     pub is_per_processor: bool,
+    /// Time from the choice of a clock until processors run at it, ns.
+    pub latency_ns: u64,
 }
 
 /// How a processor is used at a moment.
@@ -136,6 +156,7 @@ pub(super) struct Governed {
     rule: Rule,
     clocks_mips: Vec<f64>,
     is_per_processor: bool,
+    latency_ns: u64,
     tick_ns: u64,
     counts_tasks: bool,
     loads: Vec<Load>,
@@ -146,8 +167,12 @@ pub(super) struct Governed {
 /// A governor's view of a processor.
 #[derive(Clone, Debug)]
 struct Load {
+    /// The speed that was chosen last, the one before it, and when the choice was made and takes
+    /// effect.
     mips: f64,
+    before_mips: f64,
     changed_ns: u64,
+    effect_ns: u64,
     is: Use,
     /// Tasks that are ready or running.
     tasks: u32,
@@ -167,16 +192,13 @@ struct Load {
 }
 
 impl Governed {
-    pub(super) fn new(scaling: &Scaling, cpus: usize, kernel: &Kernel) -> Self {
-        let clocks_mips = scaling.clocks_mips.clone();
-        let lowest = clocks_mips.first().copied().unwrap_or(1.0);
-        let highest = clocks_mips.last().copied().unwrap_or(lowest);
+    /// `asked_mips` are the speeds that somebody asks of each processor.
+    pub(super) fn new(scaling: &Scaling, asked_mips: &[f64], kernel: &Kernel) -> Self {
         let load = Load {
-            mips: match scaling.governor.rule {
-                Rule::Highest | Rule::DiskUtilization => highest,
-                _ => lowest,
-            },
+            mips: 0.0,
+            before_mips: 0.0,
             changed_ns: 0,
+            effect_ns: 0,
             is: Use::Idle,
             tasks: 0,
             noted_ns: 0,
@@ -190,21 +212,44 @@ impl Governed {
             is_boost_asked: false,
             boost_noted_ns: 0,
         };
-        Self {
+        let mut it = Self {
             rule: scaling.governor.rule,
-            clocks_mips,
+            clocks_mips: scaling.clocks_mips.clone(),
             is_per_processor: scaling.is_per_processor,
+            latency_ns: scaling.latency_ns,
             tick_ns: kernel.tick_ns,
             counts_tasks: kernel.schedutil_counts_tasks,
-            loads: vec![load; cpus],
+            loads: vec![load; asked_mips.len()],
             disk_busy_ns: 0,
             sampled_ns: 0,
+        };
+        for at in 0..asked_mips.len() {
+            it.loads[at].mips = match it.rule {
+                Rule::Highest | Rule::DiskUtilization => it.highest(),
+                Rule::Asked => it.asked(it.domain(at), asked_mips),
+                Rule::Lowest | Rule::Schedutil | Rule::Ondemand => it.lowest(),
+            };
+        }
+        it
+    }
+
+    /// Returns the speed at which a processor runs now.
+    pub(super) fn mips(&self, at: usize, now_ns: u64) -> f64 {
+        self.loads[at].speed(now_ns)
+    }
+
+    /// Somebody asks for these speeds, one for each processor; other governors choose themselves.
+    pub(super) fn ask(&mut self, asked_mips: &[f64], now_ns: u64) {
+        let takes = self.rule == Rule::Asked;
+        for at in (0..self.loads.len()).filter(|_| takes) {
+            let mips = self.asked(self.domain(at), asked_mips);
+            self.set(at, now_ns, mips);
         }
     }
 
-    /// Returns the speed at which processors start.
-    pub(super) fn mips(&self) -> f64 {
-        self.loads.first().map_or(1.0, |load| load.mips)
+    /// The clock of processors that share one is the highest that is asked of any.
+    fn asked(&self, domain: Range<usize>, asked_mips: &[f64]) -> f64 {
+        self.at_least(asked_mips[domain].iter().copied().fold(0.0, f64::max))
     }
 
     pub(super) fn sampling_ns(&self) -> Option<u64> {
@@ -222,22 +267,17 @@ impl Governed {
         (load.is, load.tasks) = (is, tasks);
     }
 
-    /// Looks at a processor. Returns the new speed of those that share a clock with it; `None` to
-    /// keep it.
-    pub(super) fn look(
-        &mut self,
-        at: usize,
-        cause: Cause,
-        now_ns: u64,
-    ) -> Option<(Range<usize>, f64)> {
+    /// Looks at a processor. True if those that share a clock with it get another one.
+    pub(super) fn look(&mut self, at: usize, cause: Cause, now_ns: u64) -> bool {
         if self.rule != Rule::Schedutil || !self.loads[at].is_due(cause) {
-            return None;
+            return false;
         }
         let (highest, tick_ns) = (self.highest(), self.tick_ns);
         self.loads[at].boost(now_ns, cause == Cause::WakeFromIo, tick_ns);
         let domain = self.domain(at);
-        if now_ns < self.loads[domain.start].changed_ns + CHANGE_NS {
-            return None;
+        let settled_ns = CHANGE_NS.max(self.latency_ns);
+        if now_ns < self.loads[domain.start].changed_ns + settled_ns {
+            return false;
         }
         let mut most: f64 = 0.0;
         for load in &mut self.loads[domain] {
@@ -251,13 +291,12 @@ impl Governed {
     }
 
     /// Chooses the speed of all processors from what happened since the last sample.
-    pub(super) fn sample(&mut self, now_ns: u64, disk_busy_ns: u64) -> Vec<(Range<usize>, f64)> {
+    pub(super) fn sample(&mut self, now_ns: u64, disk_busy_ns: u64) {
         let (lowest, highest) = (self.lowest(), self.highest());
         let passed_ns = now_ns.saturating_sub(self.sampled_ns).max(1);
         let disk_ns = disk_busy_ns.saturating_sub(self.disk_busy_ns);
         (self.sampled_ns, self.disk_busy_ns) = (now_ns, disk_busy_ns);
         let is_disk_full = disk_ns as f64 >= LOAD_HIGH * passed_ns as f64;
-        let mut chosen = Vec::new();
         let mut at = 0;
         while at < self.loads.len() {
             let domain = self.domain(at);
@@ -274,25 +313,27 @@ impl Governed {
                 _ => self.nearest(lowest + load * (highest - lowest)),
             };
             at = domain.end;
-            chosen.extend(self.set(domain.start, now_ns, mips));
+            self.set(domain.start, now_ns, mips);
         }
-        chosen
     }
 
-    fn set(&mut self, at: usize, now_ns: u64, mips: f64) -> Option<(Range<usize>, f64)> {
+    /// Chooses a clock. True if it is another one.
+    fn set(&mut self, at: usize, now_ns: u64, mips: f64) -> bool {
         let domain = self.domain(at);
         if self.loads[domain.start].mips.total_cmp(&mips).is_eq() {
-            return None;
+            return false;
         }
         let highest = self.highest();
-        for load in &mut self.loads[domain.clone()] {
+        for load in &mut self.loads[domain] {
             if load.is == Use::Busy {
                 load.pass(now_ns, highest);
             }
+            load.before_mips = load.speed(now_ns);
             load.mips = mips;
             load.changed_ns = now_ns;
+            load.effect_ns = now_ns + self.latency_ns;
         }
-        Some((domain, mips))
+        true
     }
 
     /// Returns the processors that share a clock with this one.
@@ -327,8 +368,17 @@ impl Governed {
 }
 
 impl Load {
-    /// Counts the time since the last note.
+    fn speed(&self, now_ns: u64) -> f64 {
+        if now_ns < self.effect_ns {
+            self.before_mips
+        } else {
+            self.mips
+        }
+    }
+
+    /// Counts the time since the last note, at the speed that the processor had then.
     fn pass(&mut self, now_ns: u64, highest_mips: f64) {
+        let mips = self.speed(self.noted_ns);
         let ns = now_ns.saturating_sub(self.noted_ns);
         self.noted_ns = self.noted_ns.max(now_ns);
         if self.is != Use::Idle {
@@ -336,7 +386,7 @@ impl Load {
         }
         let ns = ns as f64;
         let (busy, passed_ns) = if self.is == Use::Busy {
-            (1.0, ns * self.mips / highest_mips)
+            (1.0, ns * mips / highest_mips)
         } else {
             (0.0, ns + self.behind_ns)
         };
@@ -394,164 +444,4 @@ impl Load {
 }
 
 #[cfg(test)]
-#[allow(clippy::float_cmp)] // Clocks are chosen, not computed.
-mod tests {
-    use super::*;
-    use crate::kernel::{self, KERNELS};
-
-    const MS: u64 = 1_000_000;
-
-    fn governed(name: &str) -> Governed {
-        governed_by("6.12", name)
-    }
-
-    fn governed_by(kernel: &str, name: &str) -> Governed {
-        let scaling = Scaling {
-            governor: named(name).unwrap(),
-            clocks_mips: vec![1000.0, 2000.0, 4000.0],
-            is_per_processor: false,
-        };
-        Governed::new(&scaling, 2, kernel::named(kernel).unwrap())
-    }
-
-    fn mips(chosen: Option<(Range<usize>, f64)>) -> Option<f64> {
-        chosen.map(|(domain, mips)| {
-            assert_eq!(domain, 0..2);
-            mips
-        })
-    }
-
-    fn look(it: &mut Governed, cause: Cause, now_ns: u64) -> Option<f64> {
-        let Load { is, tasks, .. } = it.loads[0];
-        it.note(0, is, tasks, now_ns);
-        mips(it.look(0, cause, now_ns))
-    }
-
-    fn tick(it: &mut Governed, now_ns: u64) -> Option<f64> {
-        look(it, Cause::Other, now_ns)
-    }
-
-    #[test]
-    fn schedutil_follows_busy_time_up_and_down() {
-        let mut it = governed("schedutil");
-        it.note(0, Use::Busy, 1, 0);
-        // At a quarter of the highest speed, a quarter of the time counts: a share of 0.16.
-        assert_eq!(tick(&mut it, 32 * MS), None);
-        assert!((it.loads[0].share - (1.0 - 0.5_f64.powf(0.25))).abs() < 1e-9);
-        // The share approaches 1 at any speed; it asks for a quarter more.
-        assert_eq!(tick(&mut it, 128 * MS), Some(4000.0));
-        assert!((it.loads[0].share - 0.5).abs() < 1e-9);
-        assert_eq!(tick(&mut it, 128 * MS + CHANGE_NS - 1), None);
-        // When it idles, the averages catch up with the 96 ms.
-        it.note(0, Use::Idle, 0, 129 * MS);
-        assert_eq!(tick(&mut it, 130 * MS), Some(1000.0));
-    }
-
-    #[test]
-    fn time_before_a_change_of_the_clock_counts_at_the_old_one() {
-        let mut it = governed("schedutil");
-        it.note(0, Use::Busy, 1, 0);
-        it.note(1, Use::Busy, 1, 0);
-        assert_eq!(tick(&mut it, 128 * MS), Some(4000.0));
-        it.note(1, Use::Busy, 1, 128 * MS);
-        assert!((it.loads[1].share - 0.5).abs() < 1e-9);
-    }
-
-    #[test]
-    fn a_processor_that_is_always_busy_has_no_idle_time_to_catch_up_with() {
-        let mut it = governed("schedutil");
-        it.note(0, Use::Busy, 1, 0);
-        it.note(0, Use::Idle, 0, 1000 * MS);
-        assert_eq!(tick(&mut it, 1001 * MS), Some(4000.0));
-    }
-
-    /// Four tasks do in turn what one task does in the test above.
-    #[test]
-    fn schedutil_counts_tasks_that_wait_for_a_processor_since_6_5() {
-        for (kernel, chosen) in [("6.12", Some(4000.0)), ("6.1", None)] {
-            let mut it = governed_by(kernel, "schedutil");
-            it.note(0, Use::Busy, 4, 0);
-            assert_eq!(tick(&mut it, 32 * MS), chosen, "{kernel}");
-        }
-    }
-
-    #[test]
-    fn frequent_waits_for_the_disk_boost_schedutil_and_rare_ones_hardly_do() {
-        let mut it = governed("schedutil");
-        let mut found = Vec::new();
-        for wakeup in 1..=4 {
-            found.extend(look(&mut it, Cause::WakeFromIo, wakeup * MS));
-        }
-        // 1/8, 1/4, 1/2, 1, each with a quarter more.
-        assert_eq!(found, [2000.0, 4000.0]);
-        let mut it = governed("schedutil");
-        for wakeup in 1..=20 {
-            assert_eq!(look(&mut it, Cause::WakeFromIo, wakeup * 10 * MS), None);
-        }
-        // Other wake-ups boost nothing.
-        assert_eq!(look(&mut it, Cause::Arrival, 1000 * MS), None);
-        assert_eq!(it.loads[0].boost, 0.0);
-    }
-
-    /// The journal's thread wakes dozens of tasks that have not waited for the disk.
-    #[test]
-    fn a_boost_outlasts_other_wake_ups_in_the_same_period() {
-        let mut it = governed_by("6.1", "schedutil");
-        assert_eq!(look(&mut it, Cause::WakeFromIo, 10 * MS), None);
-        it.note(0, Use::Busy, 1, 10 * MS);
-        assert_eq!(look(&mut it, Cause::WakeFromIo, 10 * MS), Some(2000.0));
-        for wakeup in 0..64 {
-            assert_eq!(tick(&mut it, 10 * MS + CHANGE_NS + wakeup), None);
-        }
-        // At half the speed the next period begins two periods later at most.
-        assert_eq!(tick(&mut it, 13 * MS), Some(1000.0));
-    }
-
-    #[test]
-    fn ondemand_counts_waits_for_the_disk() {
-        let sampled = |is| {
-            let mut it = governed("ondemand");
-            it.note(0, is, 1, 0);
-            it.note(0, Use::Idle, 0, 4 * MS);
-            mips(it.sample(10 * MS, 0).pop())
-        };
-        assert_eq!(sampled(Use::Busy), Some(2000.0));
-        assert_eq!(sampled(Use::IdleForIo), Some(2000.0));
-        assert_eq!(sampled(Use::Idle), None);
-        let mut it = governed("ondemand");
-        it.note(0, Use::Busy, 1, 0);
-        assert_eq!(mips(it.sample(10 * MS, 0).pop()), Some(4000.0));
-    }
-
-    #[test]
-    fn a_busy_disk_lowers_the_clock_of_du_dvfs() {
-        let mut it = governed("du-dvfs");
-        assert_eq!(it.mips(), 4000.0);
-        assert_eq!(mips(it.sample(10 * MS, 5 * MS).pop()), None);
-        assert_eq!(mips(it.sample(20 * MS, 15 * MS).pop()), Some(1000.0));
-        assert_eq!(mips(it.sample(30 * MS, 16 * MS).pop()), Some(4000.0));
-    }
-
-    #[test]
-    fn each_processor_may_have_its_own_clock() {
-        let scaling = Scaling {
-            governor: named("schedutil").unwrap(),
-            clocks_mips: vec![1000.0, 4000.0],
-            is_per_processor: true,
-        };
-        let mut it = Governed::new(&scaling, 2, &KERNELS[0]);
-        it.note(1, Use::Busy, 1, 0);
-        it.note(1, Use::Busy, 1, 200 * MS);
-        assert_eq!(it.look(0, Cause::Arrival, 200 * MS), None);
-        assert_eq!(it.look(1, Cause::Other, 200 * MS), Some((1..2, 4000.0)));
-    }
-
-    #[test]
-    fn an_unknown_governor_is_told_with_those_that_exist() {
-        let error = named("turbo").unwrap_err().to_string();
-        assert!(
-            error.contains("turbo") && error.contains("schedutil"),
-            "{error}"
-        );
-    }
-}
+mod tests;
