@@ -267,7 +267,7 @@ fn block(campaign: &Campaign, block: &Block) -> Result<(), Complaint> {
     let known: BTreeSet<&String> = factors.collect();
     let settings = block.set.iter().map(|setting| &setting.fits);
     let of_settings = settings.flat_map(|condition| condition.keys());
-    let of_skip = block.skip.iter().flat_map(|condition| condition.keys());
+    let of_skip = block.skips().flat_map(|condition| condition.keys());
     for name in of_settings.chain(of_skip.filter(|name| *name != ARM)) {
         if !known.contains(name) {
             let near = did_you_mean(name, known.iter().map(|name| name.as_str()));
@@ -304,7 +304,7 @@ fn skipped(block: &Block) -> String {
         let own = factor.map_or(&[] as &[_], |(_, values)| values.all());
         own.iter().all(|value| wanted.all().contains(value))
     };
-    let mut rules = block.skip.iter().filter(|skip| !skip.contains_key(ARM));
+    let mut rules = block.skips().filter(|skip| !skip.contains_key(ARM));
     let rule = rules.find(|skip| skip.iter().all(has_only));
     let of_rule = rule.into_iter().flatten().map(|(name, _)| {
         let own = points::values_of(block, name).collect::<Vec<_>>();

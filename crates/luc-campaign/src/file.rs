@@ -121,11 +121,14 @@ pub struct Block {
     /// Values that follow from others. For each name, the first setting that matches applies.
     #[serde(default)]
     pub set: Vec<Setting>,
-    /// Block whose `set` is appended to this one's.
+    /// Block whose `set` and `skip` are appended to this one's.
     pub set_as: Option<Spanned<String>>,
     /// Combinations to leave out; with [`crate::points::ARM`], that arm alone is left out.
     #[serde(default)]
     pub skip: Vec<Where>,
+    /// Those of the block that `set_as` names.
+    #[serde(skip)]
+    pub borrowed_skip: Vec<Where>,
     /// Number of points to draw by the campaign's seed; their own seeds are drawn, too. `None`: all
     /// points.
     pub draw: Option<u32>,
@@ -139,6 +142,13 @@ pub struct Block {
 
 fn lab() -> String {
     "lab".to_owned()
+}
+
+impl Block {
+    /// Combinations to leave out, with those of the block that `set_as` names.
+    pub fn skips(&self) -> impl Iterator<Item = &Where> {
+        self.skip.iter().chain(&self.borrowed_skip)
+    }
 }
 
 /// Values for the points that match `where`; for all points if there is none.
@@ -493,28 +503,31 @@ impl Campaign {
     }
 
     /// Expands what the text abbreviates: columns over many points, and in each block the settings
-    /// of the block that its `set_as` names. Fails with that name if there is no such block.
+    /// and skipped points of the block that its `set_as` names. Fails with that name if there is no
+    /// such block.
     pub(crate) fn written_out(&mut self) -> Result<(), Spanned<String>> {
         for table in &mut self.tables {
             let columns = std::mem::take(&mut table.columns).into_iter();
             table.columns = columns.flat_map(Column::spread).collect();
         }
-        let own: BTreeMap<String, Vec<Setting>> = self
+        let own: BTreeMap<_, _> = self
             .blocks
             .iter()
-            .map(|block| (block.name.get_ref().clone(), block.set.clone()))
+            .map(|block| {
+                let lent = (block.set.clone(), block.skip.clone());
+                (block.name.get_ref().clone(), lent)
+            })
             .collect();
         for block in &mut self.blocks {
             let Some(name) = &block.set_as else {
                 continue;
             };
-            let others = own.get(name.get_ref()).ok_or_else(|| name.clone())?;
-            block
-                .set
-                .extend(others.iter().cloned().map(|setting| Setting {
-                    is_borrowed: true,
-                    ..setting
-                }));
+            let (set, skip) = own.get(name.get_ref()).ok_or_else(|| name.clone())?;
+            block.set.extend(set.iter().cloned().map(|setting| Setting {
+                is_borrowed: true,
+                ..setting
+            }));
+            block.borrowed_skip.clone_from(skip);
         }
         Ok(())
     }

@@ -1,8 +1,10 @@
 //! A part of a campaign: some blocks, other values of factors, another number of repeats.
 
+use toml::Spanned;
+
 use crate::check;
 use crate::error::{CampaignError, Result, did_you_mean};
-use crate::file::{Campaign, Half, Value, Values};
+use crate::file::{Block, Campaign, Half, Value, Values};
 
 /// Selects a part. The default is everything but blocks that are run only by name.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq, Eq)]
@@ -37,14 +39,28 @@ fn draw(text: &str) -> std::result::Result<u32, String> {
     }
 }
 
-/// Checks the values of a factor that only chooses among settings: any other value would change
-/// nothing.
-fn known_values(factor: &str, known: &Values, wanted: &[Value]) -> std::result::Result<(), String> {
-    let is_unknown = |value: &&Value| !known.all().contains(value);
-    match wanted.iter().find(is_unknown) {
+/// Checks the values of a factor that only chooses among settings: one that neither its list nor a
+/// setting names would change nothing.
+fn known_values(
+    factor: &str,
+    block: &Block,
+    listed: &Values,
+    wanted: &[Value],
+) -> std::result::Result<(), String> {
+    let chosen = block
+        .set
+        .iter()
+        .filter_map(|setting| setting.fits.get(factor));
+    let mut known: Vec<&Value> = Vec::new();
+    for value in std::iter::once(listed).chain(chosen).flat_map(Values::all) {
+        if !known.contains(&value) {
+            known.push(value);
+        }
+    }
+    match wanted.iter().find(|value| !known.contains(value)) {
         None => Ok(()),
         Some(Value(value)) => {
-            let known: Vec<&str> = known.all().iter().map(|it| it.0.as_str()).collect();
+            let known: Vec<&str> = known.iter().map(|it| it.0.as_str()).collect();
             let near = did_you_mean(value, known.iter().copied());
             let known = known.join(", ");
             Err(format!("{factor} is never {value}{near}; known: {known}"))
@@ -121,16 +137,18 @@ impl Part {
                 let near = did_you_mean(factor, all.map(|name| name.get_ref().as_str()));
                 return Err(bad(format!("no factor {factor}{near}")));
             }
-            let blocks = campaign.blocks.iter();
-            let are_used: Vec<bool> = blocks
-                .map(|block| check::uses(&campaign, block, factor))
-                .collect();
-            for (block, is_used) in campaign.blocks.iter_mut().zip(are_used) {
+            let is_named = |name: &Spanned<String>| name.get_ref() == factor;
+            for block in &campaign.blocks {
+                let own = block.factors.iter().find(|(name, _)| is_named(name));
+                if let Some((_, listed)) = own
+                    && !check::uses(&campaign, block, factor)
+                {
+                    known_values(factor, block, listed, &wanted).map_err(bad)?;
+                }
+            }
+            for block in &mut campaign.blocks {
                 let own = block.factors.iter_mut();
-                for (_, values) in own.filter(|(name, _)| name.get_ref() == factor) {
-                    if !is_used {
-                        known_values(factor, values, &wanted).map_err(bad)?;
-                    }
+                for (_, values) in own.filter(|(name, _)| is_named(name)) {
                     *values = Values::Many(wanted.clone());
                 }
             }

@@ -107,7 +107,7 @@ pub fn of_block<'a>(campaign: &Campaign, block: &'a Block) -> Vec<Point<'a>> {
             })
             .collect();
     }
-    products.retain(|product| !block.skip.iter().any(|skip| fits(product, skip)));
+    products.retain(|product| !block.skips().any(|skip| fits(product, skip)));
     match block.draw {
         None => products
             .into_iter()
@@ -182,7 +182,7 @@ fn point<'a>(
     let is_here = |name: &&toml::Spanned<String>| {
         let mut with_arm = factors.clone();
         with_arm.insert(ARM.to_owned(), name.get_ref().clone());
-        !block.skip.iter().any(|skip| fits(&with_arm, skip))
+        !block.skips().any(|skip| fits(&with_arm, skip))
     };
     let named = block.arms.iter().filter(is_here).map(|name| {
         let mut arm = arm(campaign, name.get_ref())

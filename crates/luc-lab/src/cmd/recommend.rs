@@ -35,7 +35,8 @@ const LUC: &str = "luc";
 /// safe, and whether it needs a new file system. Energy is that of a model.
 ///
 /// With --device, measures on this machine and that device instead, with loads of the study's
-/// sizes: file systems, journal modes and noatime. Energy is what the processors' counters show.
+/// sizes: file systems, journal modes and noatime, and the blocks and formats that --set names.
+/// Energy is what the processors' counters show.
 ///
 /// After an interruption, the same command continues.
 #[derive(Debug, clap::Args)]

@@ -218,8 +218,25 @@ impl Place for Host {
         FACTORS
     }
 
+    /// Also refuses what would overwrite a device that nobody has given up.
     fn check(&self, cell: &Cell) -> std::result::Result<(), String> {
-        file_system::check(cell)
+        file_system::check(cell)?;
+        for named in &cell.arms {
+            let arguments = file_system::mkfs_arguments(cell, named);
+            let another = |text: &&String| {
+                ["dev=", "device=", "/dev/"]
+                    .iter()
+                    .any(|it| text.contains(it))
+            };
+            if let Some(argument) = arguments.iter().find(another) {
+                return Err(format!(
+                    "arm {}: mkfs: {argument} is another device: on this machine only the one \
+                     after --device is used",
+                    named.name
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn needs(&self, _cell: &Cell) -> Needs {

@@ -478,6 +478,17 @@ fn a_machine_that_cannot_measure_says_so_in_a_line() {
         out: out.path().to_owned(),
         ..Setup::default()
     };
+    for (mkfs, refused) in [
+        ("-J size=4", false),
+        ("-J device=nvme:64M:none", true),
+        ("-l logdev=/dev/sda", true),
+        ("/dev/sda", true),
+    ] {
+        let mut cell = cell.clone();
+        cell.machine.insert("mkfs".to_owned(), mkfs.to_owned());
+        let why = Host.check(&cell).err().unwrap_or_default();
+        assert_eq!(why.contains("is another device"), refused, "{mkfs}: {why}");
+    }
     let before = tree.settings();
     let why = |setup: &Setup, cell: &Cell| {
         let error = Host.measure(cell, setup, &mut luc_vm::Silent).unwrap_err();
