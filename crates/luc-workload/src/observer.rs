@@ -19,6 +19,8 @@ pub struct Observed {
     pub journal: Option<JournalCounts>,
     /// Busy time of all processors, nanoseconds, if it can be read.
     pub cpu_busy_ns: Option<u64>,
+    /// How often a processor went idle, if it can be read.
+    pub cpu_idle_periods: Option<u64>,
     /// Time between the readings of processors and disks, nanoseconds.
     pub cpu_elapsed_ns: Option<u64>,
     /// Activity of the lab's disks, if the machine has any.
@@ -39,6 +41,7 @@ impl Observed {
     fn and(self, other: Self) -> Self {
         let journal = self.journal.zip(other.journal);
         let busy_ns = self.cpu_busy_ns.zip(other.cpu_busy_ns);
+        let idle_periods = self.cpu_idle_periods.zip(other.cpu_idle_periods);
         let elapsed_ns = self.cpu_elapsed_ns.zip(other.cpu_elapsed_ns);
         // The same disks again, so their number does not add up.
         let disks = self.disks.zip(other.disks).map(|(a, b)| DiskActivity {
@@ -52,6 +55,7 @@ impl Observed {
                 requested: a.requested + b.requested,
             }),
             cpu_busy_ns: busy_ns.map(|(a, b)| a + b),
+            cpu_idle_periods: idle_periods.map(|(a, b)| a + b),
             cpu_elapsed_ns: elapsed_ns.map(|(a, b)| a + b),
             disks,
             cpu_user_kernel_ns: split_ns.map(|(a, b)| (a.0 + b.0, a.1 + b.1)),
@@ -108,6 +112,7 @@ impl Reading {
         Observed {
             journal: journal.map(|(b, a)| b.since(a)),
             cpu_busy_ns: usage.map(|(b, a)| b.busy_ns_since(a)),
+            cpu_idle_periods: usage.map(|(b, a)| b.idle_periods_since(a)),
             cpu_elapsed_ns: usage.map(|(b, a)| b.elapsed_ns_since(a)),
             disks: disks.map(|(b, a)| b.since(a)),
             cpu_user_kernel_ns: ticks.map(|(b, a)| b.since(a)),

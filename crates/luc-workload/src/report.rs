@@ -39,6 +39,9 @@ pub struct BenchReport {
     /// Busy time of all processors within the measurement, nanoseconds: every instruction that the
     /// machine ran, in and outside the kernel; `None` if it cannot be read (needs root).
     pub cpu_busy_ns: Option<u64>,
+    /// How often a processor went idle; `None` if it cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_idle_periods: Option<u64>,
     /// Time that `cpu_busy_ns` and `disks` cover, nanoseconds: tasks that keep the processors busy
     /// delay both readings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,6 +89,7 @@ impl BenchReport {
             fsyncs_per_commit: (commits > 0).then(|| fsyncs as f64 / commits as f64),
             syncs_by_commits: None,
             cpu_busy_ns: observed.cpu_busy_ns,
+            cpu_idle_periods: observed.cpu_idle_periods,
             cpu_elapsed_ns: observed.cpu_elapsed_ns,
             disks: observed.disks,
             cpu_user_ns: observed.cpu_user_kernel_ns.map(|(user, _)| user),

@@ -17,7 +17,15 @@ use crate::clock::{NS_PER_S, now_ns};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     at_ns: u64,
-    idle_ns: u64,
+    idle: Idle,
+}
+
+/// Idle time of all processors together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Idle {
+    ns: u64,
+    /// How often a processor went idle.
+    periods: u64,
     cpus: u64,
 }
 
@@ -25,11 +33,10 @@ impl Usage {
     /// Reads the idle time now; `None` without permission or on a kernel that does not show it.
     pub fn read() -> Option<Self> {
         let text = fs::read_to_string("/proc/timer_list").ok()?;
-        let (idle_ns, cpus) = parse(&text)?;
+        let idle = parse(&text)?;
         Some(Self {
             at_ns: now_ns(),
-            idle_ns,
-            cpus,
+            idle,
         })
     }
 
@@ -42,8 +49,13 @@ impl Usage {
     /// asleep has not yet added its present sleep; with one processor that cannot happen, because
     /// the reader runs on it.
     pub fn busy_ns_since(self, earlier: Self) -> u64 {
-        let elapsed = self.elapsed_ns_since(earlier) * self.cpus;
-        elapsed.saturating_sub(self.idle_ns.saturating_sub(earlier.idle_ns))
+        let elapsed = self.elapsed_ns_since(earlier) * self.idle.cpus;
+        elapsed.saturating_sub(self.idle.ns.saturating_sub(earlier.idle.ns))
+    }
+
+    /// Returns how often processors went idle since `earlier`.
+    pub fn idle_periods_since(self, earlier: Self) -> u64 {
+        self.idle.periods.saturating_sub(earlier.idle.periods)
     }
 }
 
@@ -88,45 +100,60 @@ fn parse_ticks(text: &str, per_s: u64) -> Option<Ticks> {
     })
 }
 
-/// Returns the sum of the idle times, ns, and the number of processors.
-fn parse(text: &str) -> Option<(u64, u64)> {
-    let (mut idle_ns, mut cpus) = (0, 0);
+fn parse(text: &str) -> Option<Idle> {
+    let mut idle = Idle::default();
     for line in text.lines() {
         let Some((name, value)) = line.split_once(':') else {
             continue;
         };
         // A processor that waits for I/O sleeps as well, but is counted separately.
-        let name = name.trim();
+        let (name, value) = (name.trim(), value.trim());
         if name == ".idle_sleeptime" || name == ".iowait_sleeptime" {
-            let value = value.trim().strip_suffix("nsecs")?;
-            idle_ns += value.trim().parse::<u64>().ok()?;
-            cpus += u64::from(name == ".idle_sleeptime");
+            let ns = value.strip_suffix("nsecs")?;
+            idle.ns += ns.trim().parse::<u64>().ok()?;
+            idle.cpus += u64::from(name == ".idle_sleeptime");
+        } else if name == ".idle_calls" {
+            idle.periods += value.parse::<u64>().ok()?;
         }
     }
-    (cpus > 0).then_some((idle_ns, cpus))
+    (idle.cpus > 0).then_some(idle)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Ticks, Usage, parse, parse_ticks};
+    use super::{Idle, Ticks, Usage, parse, parse_ticks};
 
     #[test]
     fn sums_every_processor() {
-        let text = "cpu: 0\n  .nr_events      : 5\n  .idle_sleeptime : 700 nsecs\n\
-                    \x20 .iowait_sleeptime: 50 nsecs\ncpu: 1\n  .idle_sleeptime : 1000 nsecs\n\
+        let text = "cpu: 0\n  .nr_events      : 5\n  .idle_calls     : 4\n\
+                    \x20 .idle_sleeptime : 700 nsecs\n  .iowait_sleeptime: 50 nsecs\ncpu: 1\n\
+                    \x20 .idle_calls     : 9\n  .idle_sleeptime : 1000 nsecs\n\
                     \x20 .iowait_sleeptime: 1 nsecs\n";
-        assert_eq!(parse(text), Some((1751, 2)));
+        let idle = Idle {
+            ns: 1751,
+            periods: 13,
+            cpus: 2,
+        };
+        assert_eq!(parse(text), Some(idle));
         assert_eq!(parse("cpu: 0\n"), None);
         assert_eq!(parse(" .idle_sleeptime : many nsecs\n"), None);
+        assert_eq!(
+            parse(" .idle_sleeptime : 1 nsecs\n .idle_calls : x\n"),
+            None
+        );
     }
 
     #[test]
     fn busy_is_elapsed_less_idle() {
-        let usage = |at_ns, idle_ns| Usage {
+        let usage = |at_ns, ns| Usage {
             at_ns,
-            idle_ns,
-            cpus: 2,
+            idle: Idle {
+                ns,
+                periods: ns / 100,
+                cpus: 2,
+            },
         };
+        assert_eq!(usage(1500, 700).idle_periods_since(usage(1000, 100)), 6);
         assert_eq!(usage(1500, 700).elapsed_ns_since(usage(1000, 100)), 500);
         assert_eq!(usage(1500, 700).busy_ns_since(usage(1000, 100)), 400);
         assert_eq!(usage(1500, 9700).busy_ns_since(usage(1000, 100)), 0);

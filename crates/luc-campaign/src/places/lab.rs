@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use luc_power::activity::{Activity, AtClock, ProcessorActivity};
+use luc_power::activity::{Activity, AtClock, IdlePeriods, ProcessorActivity};
 use luc_sim::SimError;
 use luc_sim_loads::Load;
 use luc_vm::cache::Cache;
@@ -311,9 +311,9 @@ fn spec(cell: &Cell, all: &[(&NamedArm, Steps)]) -> luc_vm::error::Result<RunSpe
     Ok(spec)
 }
 
-/// The activity of the guest's parts, all processors alike and their idle periods taken for long
-/// ones; `None` in host time, which no speed describes, and for disks that do not tell what they
-/// do.
+/// The activity of the guest's parts, all processors alike, and their idle periods of the mean
+/// length; without their number, they are long ones. `None` in host time, which no speed describes,
+/// and for disks that do not tell what they do.
 fn activity(report: &BenchReport, cell: &Cell) -> Option<Activity> {
     let cpus = number::<u64>(cell, "vcpus").max(1);
     let mips: f64 = text(cell, "mips").parse().ok()?;
@@ -321,13 +321,23 @@ fn activity(report: &BenchReport, cell: &Cell) -> Option<Activity> {
     // The factor's check allows six speeds, all above 0.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let kips = (mips * 1e3) as u64;
+    let elapsed_ns = report.cpu_elapsed_ns?;
+    let sum_ns = elapsed_ns.saturating_sub(busy_ns);
+    let count = report.cpu_idle_periods.unwrap_or_default() / cpus;
+    let mean_ns = sum_ns.checked_div(count).unwrap_or_default();
+    let idle = mean_ns.checked_ilog2().map(|log2_ns| IdlePeriods {
+        kips,
+        log2_ns,
+        count,
+        sum_ns,
+    });
     let processor = ProcessorActivity {
         busy: vec![AtClock { kips, busy_ns }],
-        idle: Vec::new(),
+        idle: idle.into_iter().collect(),
     };
     let cpus = usize::try_from(cpus).ok()?;
     (text(cell, "time") == "virtual").then_some(Activity {
-        elapsed_ns: report.cpu_elapsed_ns?,
+        elapsed_ns,
         processors: vec![processor; cpus],
         disks: report.disks?,
     })
@@ -419,6 +429,17 @@ mod tests {
         };
         assert_eq!(first, second);
         assert_eq!(first.busy[0].kips, 500_000);
+        assert_eq!(first.idle, [], "their number is not known");
+        let mut counted = report(400_000_000, Some(S), true);
+        counted.cpu_idle_periods = Some(2000);
+        let found = activity(&counted, &cell("virtual")).unwrap();
+        let periods = IdlePeriods {
+            kips: 500_000,
+            log2_ns: 19,
+            count: 1000,
+            sum_ns: 800_000_000,
+        };
+        assert_eq!(found.processors[1].idle, [periods]);
         for (report, time) in [
             (report(400_000_000, Some(S), true), "host"),
             (report(400_000_000, Some(S), false), "virtual"),
