@@ -4,9 +4,10 @@
 #![allow(clippy::format_collect)] // a few lines, once
 #![allow(clippy::new_without_default)] // it makes a tree of files
 
-use std::fs;
-use std::io;
+use std::fs::{self, Permissions};
+use std::io::{self, Write as _};
 use std::marker::PhantomData;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use luc_base::Stop;
@@ -18,14 +19,18 @@ use rustix::io::Errno;
 /// Release of the fake machine's kernel.
 pub const RELEASE: &str = "6.12.95+deb12-cloud-amd64";
 
-/// Replaces a file at once, as the kernel never shows a part of a value.
+/// Replaces a file at once, as the kernel never shows a part of a value. Several threads may do so.
 ///
 /// # Errors
 /// It cannot be written, for example because its folder is gone.
 pub fn put_whole(file: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
-    let beside = file.with_extension("beside");
-    fs::write(&beside, content)?;
-    fs::rename(beside, file)
+    // Made in the folder of temporary files, as programs list the one of this file.
+    let mut whole = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o644))
+        .tempfile()?;
+    whole.write_all(content.as_ref())?;
+    whole.persist(file)?;
+    Ok(())
 }
 
 /// A file system of the fake machine.
@@ -397,4 +402,24 @@ pub fn device(name: &str) -> Dev {
     let disk = DISKS.iter().find(|disk| disk.name == name);
     let device = disk.expect("a disk").device.parse();
     device.expect("a device number")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_threads_replace_a_file_beside_each_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("value");
+        std::thread::scope(|scope| {
+            for value in ["1\n", "22\n"] {
+                let file = &file;
+                scope.spawn(move || (0..500).for_each(|_| put_whole(file, value).unwrap()));
+            }
+        });
+        let found = fs::read_to_string(&file).unwrap();
+        assert!(["1\n", "22\n"].contains(&found.as_str()), "{found:?}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
 }
