@@ -209,6 +209,9 @@ impl PutBack {
     }
 }
 
+/// Parts of the words by which mkfs and mount name a second device.
+const OTHER_DEVICE: [&str; 4] = ["dev=", "device=", "journal_path=", "/dev/"];
+
 impl Place for Host {
     fn name(&self) -> &'static str {
         "host"
@@ -223,14 +226,14 @@ impl Place for Host {
         file_system::check(cell)?;
         for named in &cell.arms {
             let arguments = file_system::mkfs_arguments(cell, named);
-            let another = |text: &&String| {
-                ["dev=", "device=", "/dev/"]
-                    .iter()
-                    .any(|it| text.contains(it))
-            };
-            if let Some(argument) = arguments.iter().find(another) {
+            let (_, options) = file_system::kind_and_mount(cell, named);
+            let of_mkfs = arguments.iter().map(|word| ("mkfs", word.as_str()));
+            let of_mount = options.split(',').map(|word| ("mount", word));
+            let another =
+                |(_, word): &(&str, &str)| OTHER_DEVICE.iter().any(|it| word.contains(it));
+            if let Some((program, word)) = of_mkfs.chain(of_mount).find(another) {
                 return Err(format!(
-                    "arm {}: mkfs: {argument} is another device: on this machine only the one \
+                    "arm {}: {program}: {word} is another device: on this machine only the one \
                      after --device is used",
                     named.name
                 ));

@@ -478,16 +478,20 @@ fn a_machine_that_cannot_measure_says_so_in_a_line() {
         out: out.path().to_owned(),
         ..Setup::default()
     };
-    for (mkfs, refused) in [
-        ("-J size=4", false),
-        ("-J device=nvme:64M:none", true),
-        ("-l logdev=/dev/sda", true),
-        ("/dev/sda", true),
+    for (factor, value, refused) in [
+        ("mkfs", "-J size=4", false),
+        ("mkfs", "-J device=nvme:64M:none", true),
+        ("mkfs", "-l logdev=/dev/sda", true),
+        ("mkfs", "/dev/sda", true),
+        ("mount", "nodev,noatime", false),
+        ("mount", "noatime,logdev=sda", true),
+        ("mount", "journal_path=log", true),
+        ("mount", "journal_dev=0x801", true),
     ] {
         let mut cell = cell.clone();
-        cell.machine.insert("mkfs".to_owned(), mkfs.to_owned());
+        cell.machine.insert(factor.to_owned(), value.to_owned());
         let why = Host.check(&cell).err().unwrap_or_default();
-        assert_eq!(why.contains("is another device"), refused, "{mkfs}: {why}");
+        assert_eq!(why.contains("is another device"), refused, "{value}: {why}");
     }
     let before = tree.settings();
     let why = |setup: &Setup, cell: &Cell| {
