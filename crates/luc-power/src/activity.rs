@@ -62,20 +62,26 @@ impl ProcessorActivity {
 
     /// Adds an idle period at this clock.
     pub fn was_idle(&mut self, kips: u64, ns: u64) {
-        let Some(log2_ns) = ns.checked_ilog2() else {
+        self.was_idle_often(kips, 1, ns);
+    }
+
+    /// Adds idle periods at this clock, all of about their mean length.
+    pub fn was_idle_often(&mut self, kips: u64, count: u64, sum_ns: u64) {
+        let mean_ns = sum_ns.checked_div(count).unwrap_or_default();
+        let Some(log2_ns) = mean_ns.checked_ilog2() else {
             return;
         };
         let is_same = |at: &&mut IdlePeriods| at.kips == kips && at.log2_ns == log2_ns;
         match self.idle.iter_mut().find(is_same) {
             Some(at) => {
-                at.count += 1;
-                at.sum_ns += ns;
+                at.count += count;
+                at.sum_ns += sum_ns;
             }
             None => self.idle.push(IdlePeriods {
                 kips,
                 log2_ns,
-                count: 1,
-                sum_ns: ns,
+                count,
+                sum_ns,
             }),
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use luc_power::activity::{Activity, AtClock, IdlePeriods, ProcessorActivity};
+use luc_power::activity::{Activity, ProcessorActivity};
 use luc_sim::SimError;
 use luc_sim_loads::Load;
 use luc_vm::cache::Cache;
@@ -324,17 +324,9 @@ fn activity(report: &BenchReport, cell: &Cell) -> Option<Activity> {
     let elapsed_ns = report.cpu_elapsed_ns?;
     let sum_ns = elapsed_ns.saturating_sub(busy_ns);
     let count = report.cpu_idle_periods.unwrap_or_default() / cpus;
-    let mean_ns = sum_ns.checked_div(count).unwrap_or_default();
-    let idle = mean_ns.checked_ilog2().map(|log2_ns| IdlePeriods {
-        kips,
-        log2_ns,
-        count,
-        sum_ns,
-    });
-    let processor = ProcessorActivity {
-        busy: vec![AtClock { kips, busy_ns }],
-        idle: idle.into_iter().collect(),
-    };
+    let mut processor = ProcessorActivity::default();
+    processor.was_busy(kips, busy_ns);
+    processor.was_idle_often(kips, count, sum_ns);
     let cpus = usize::try_from(cpus).ok()?;
     (text(cell, "time") == "virtual").then_some(Activity {
         elapsed_ns,
@@ -378,6 +370,8 @@ fn unavailable(error: &LabError) -> CampaignError {
 mod tests {
     use std::collections::BTreeMap;
     use std::fs::File;
+
+    use luc_power::activity::IdlePeriods;
 
     use super::*;
     use crate::{campaigns, points};

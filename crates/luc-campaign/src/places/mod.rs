@@ -143,6 +143,14 @@ pub(crate) fn whole(text: &str, min: u64, max: u64) -> std::result::Result<(), S
     }
 }
 
+/// Lets a factor be [`NONE`], and checks every other value.
+pub(crate) fn none_or(
+    text: &str,
+    check: impl FnOnce(&str) -> std::result::Result<(), String>,
+) -> std::result::Result<(), String> {
+    if text == NONE { Ok(()) } else { check(text) }
+}
+
 /// Describes a cell: its benchmark, and the factors that differ from the place's defaults.
 pub fn shown(cell: &Cell) -> String {
     let factors = find(&cell.place).map_or(&[] as &[Factor], Place::factors);

@@ -18,7 +18,7 @@ use luc_vm::disk::SIZE_MIB_DEFAULT;
 use serde_json::Value;
 
 use super::file_system::text;
-use super::{Factor, NONE, Needs, Place, Setup, whole};
+use super::{Factor, NONE, Needs, Place, Setup, none_or, whole};
 use crate::arms::Arm;
 use crate::cell::{Cell, NamedArm, Versions};
 use crate::error::{CampaignError, Result};
@@ -61,20 +61,17 @@ const FACTORS: &[Factor] = &[
         help: "runs that follow each other on one mount, of which the seed draws the one that is \
                measured, or `none`: a single run",
         default: Some(NONE),
-        check: |text| match text {
-            NONE => Ok(()),
-            runs => whole(runs, 1, RUNS_MAX.into()),
-        },
+        check: |text| none_or(text, |runs| whole(runs, 1, RUNS_MAX.into())),
     },
     Factor {
         name: "governor",
         help: "governor that chooses the clock among `clocks`, or `none`: the speed is `mips`",
         default: Some(NONE),
-        check: |text| match text {
-            NONE => Ok(()),
-            name => governor::named(name)
-                .map(drop)
-                .map_err(|error| error.to_string()),
+        check: |text| {
+            none_or(text, |name| {
+                let found = governor::named(name);
+                found.map(drop).map_err(|error| error.to_string())
+            })
         },
     },
     Factor {
@@ -82,19 +79,17 @@ const FACTORS: &[Factor] = &[
         help: "clocks of the governor, as speeds in million instructions per second, or those of a \
                machine: 800,1600,3200 or r710; `none` without a governor",
         default: Some(NONE),
-        check: |text| match text {
-            NONE => Ok(()),
-            clocks => speeds::scaling("performance", clocks, false).map(drop),
+        check: |text| {
+            none_or(text, |clocks| {
+                speeds::scaling("performance", clocks, false).map(drop)
+            })
         },
     },
     Factor {
         name: "clock_latency_us",
         help: "time until a clock that the governor has chosen takes effect, or `none`: at once",
         default: Some(NONE),
-        check: |text| match text {
-            NONE => Ok(()),
-            us => whole(us, 1, CLOCK_LATENCY_US_MAX),
-        },
+        check: |text| none_or(text, |us| whole(us, 1, CLOCK_LATENCY_US_MAX)),
     },
     Factor {
         name: "clock_per_processor",
@@ -109,10 +104,7 @@ const FACTORS: &[Factor] = &[
         name: "journal_on",
         help: "processor of the journal's thread, from 0 on, or `none`: it may run on all",
         default: Some(NONE),
-        check: |text| match text {
-            NONE => Ok(()),
-            number => whole(number, 0, 1023),
-        },
+        check: |text| none_or(text, |number| whole(number, 0, 1023)),
     },
     Factor {
         name: "kernel",
