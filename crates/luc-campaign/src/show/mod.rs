@@ -175,7 +175,7 @@ impl<'a> Shown<'a> {
             repeats.max().is_some_and(|last| *last > 1)
         });
         let intervals = format!(
-            "Intervals are Student's t at {}%; ratios are paired, each pair from one boot.",
+            "Intervals are Student's t at {}%; ratios are paired, each pair from one repeat.",
             self.campaign.stop.confidence * 100.0
         );
         let sentences = self.campaign.sentences.iter();
