@@ -21,6 +21,8 @@ pub struct Case {
     pub settle_s: &'static str,
     /// Words that the remedies must contain; empty if any will do.
     pub remedy: &'static str,
+    /// The level of confidence, where too little can be seen; empty if any will do.
+    pub sure: &'static str,
     /// The process whose syncs take most time; empty if it is not checked.
     pub syncer: &'static str,
     /// The load for a limited time, measured without LUC and with it; empty if it is not measured.
@@ -47,6 +49,7 @@ const fn case(
         why,
         settle_s: "0.5",
         remedy: "",
+        sure: "",
         syncer: "",
         measure: "",
         undo: "",
@@ -189,6 +192,18 @@ pub const CASES: &[Case] = &[
         "one sync of some 20 ms each second",
     ),
     // Debian 13's kernel.
+    Case {
+        mkfs: &["-O", "fast_commit"],
+        sure: "low",
+        ..case(
+            "6.12",
+            "device_fast_commits",
+            "4ms:1",
+            "device",
+            "luc-lab bench create-fsync --threads 4 --bytes 4096 --seconds 99 /mnt/0",
+            "4 threads wait for fast commits, which cannot be traced: what is left is a few full commits",
+        )
+    },
     Case {
         measure: "luc-lab bench create-fsync --threads 4 --seconds 2 --json /mnt/0",
         ..case(

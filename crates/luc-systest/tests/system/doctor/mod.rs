@@ -24,7 +24,7 @@ pub fn tests() -> Vec<Trial> {
 fn on(kernel: &str) -> Outcome {
     let mut cases: Vec<&Case> = CASES.iter().filter(|case| case.kernel == kernel).collect();
     if !is_whole() {
-        cases.dedup_by_key(|case| (case.expected, case.remedy));
+        cases.dedup_by_key(|case| (case.expected, case.remedy, case.sure));
     }
     let jobs = cases
         .iter()
@@ -82,7 +82,8 @@ fn is_right(case: &Case, answer: &Answer) -> Result<bool, Trouble> {
     let remedied = case.remedy.is_empty() || advice.any(|it| it.contains(case.remedy));
     let syncer = found["processes"]["causes"][0]["name"].as_str();
     let named = case.syncer.is_empty() || syncer == Some(case.syncer);
-    let right = said == case.expected && remedied && named;
+    let trusted = case.sure.is_empty() || sure == case.sure;
+    let right = said == case.expected && remedied && named && trusted;
     println!(
         "{:5} {:24} expected {:18} said {said:18} confidence {sure:7} {}",
         case.kernel,
