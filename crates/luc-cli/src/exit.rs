@@ -22,9 +22,10 @@ macro_rules! codes {
         }
     };
     (@verbs any) => { [] as [&str; 0] };
-    (@verbs machine) => {
+    (@verbs machine) => { codes!(@verbs (machine)) };
+    (@verbs (machine $($verb:literal)*)) => {
         ["probe", "doctor", "on", "off", "status", "set", "try", "power", "guard", "top",
-         "exporter", "service", "trace", "bench", "campaign", "recommend"]
+         "exporter", "service", "trace", "bench", "campaign", "recommend", $($verb),*]
     };
     (@verbs [$($verb:literal)+]) => { [$($verb),+] };
 }
@@ -36,7 +37,7 @@ codes! {
     Usage = 2 any "the command line is wrong",
     NotPermitted = 3 machine "not permitted: more privileges are needed",
     ModuleUnavailable = 4 machine "the kernel module is not loaded and cannot be loaded",
-    NotFound = 5 machine "no such path, or nothing is mounted from that device",
+    NotFound = 5 (machine "promises") "no such path, or nothing is mounted from that device",
     NotJournaled = 6 machine "not an ext4 or ext3 file system with a journal",
     ReadOnly = 7 machine "the file system is mounted read-only",
     AlreadyOn = 8 ["on"] "LUC is already on for this file system",
@@ -62,7 +63,8 @@ codes! {
     Command = 22 ["run" "trace"]
         "the command did not start or hit its time limit (otherwise: its own status)",
     ReplayMismatch = 23 ["replay"] "a decision differs from the recorded one",
-    Trace = 24 ["trace" "replay" "doctor" "power" "sim"] "a trace cannot be read or recorded",
+    Trace = 24 ["trace" "replay" "doctor" "power" "top" "exporter" "sim" "promises"]
+        "a trace cannot be read or recorded",
     PromiseBroken = 25 ["torture" "promises"]
         "the files lack something that a sync acknowledged, or hold something impossible",
     LucHelps = 26 ["doctor"] "something costs time, and LUC would or might help",
@@ -86,6 +88,12 @@ codes! {
 impl Code {
     pub fn number(self) -> u8 {
         self as u8
+    }
+
+    /// Whether a verb's help lists this code.
+    pub(crate) fn ends(self, verb: &str) -> bool {
+        let mut listed = Self::for_verbs(&[verb]).into_iter();
+        listed.any(|(code, _)| code == self)
     }
 
     /// The codes that a verb can end with, or those of all `verbs`, with their meanings. Among

@@ -107,11 +107,12 @@ fn verbs_of(program: &clap::Command) -> Vec<&str> {
 pub fn main<P: Program>() -> ExitCode {
     let command = command::<P>();
     set_name(command.get_name());
-    let parsed = command
-        .try_get_matches()
-        .and_then(|matches| P::from_arg_matches(&matches));
-    let program = match parsed {
-        Ok(program) => program,
+    let parsed = command.try_get_matches().and_then(|matches| {
+        let verb = matches.subcommand_name().unwrap_or_default().to_owned();
+        Ok((P::from_arg_matches(&matches)?, verb))
+    });
+    let (program, verb) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => return usage::<P>(&error),
     };
     let sysroot = program
@@ -139,6 +140,8 @@ pub fn main<P: Program>() -> ExitCode {
         // The reader has what it wanted: `luc status | head`.
         Err(Failure::Unexpected(_)) if reader_gone.get() => ExitCode::from(Code::Ok.number()),
         Err(failure) => {
+            let code = failure.code();
+            debug_assert!(code.ends(&verb), "{verb} does not list {code:?}: {failure}");
             let _ = writeln!(io::stderr(), "{}: {failure}", name());
             ExitCode::from(failure.exit_code())
         }
