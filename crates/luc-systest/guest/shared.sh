@@ -38,12 +38,30 @@ wait $load 2> /dev/null
 true
 END
 
+# The exporter's totals, beside the recordings. It adds up every five seconds.
+luc exporter --blame /mnt/0 --textfile /tmp/luc.prom --interval 0.5 2> /tmp/exporter.err &
+exporter=$!
+within 200 "the exporter writes" test -s /tmp/luc.prom
+
 for name in turns together; do
 	sync -f /mnt/0
 	yes "$name is recorded" luc trace record -o /tmp/$name --on /mnt/0 -- sh /tmp/$name.sh
 	luc trace summary --json /tmp/$name > "$LUC_OUT/$name.json" || bad "summary of $name"
 	luc trace summary /tmp/$name | grep -E "^  (commits caused|waits  ) " | sed "s/^ */tell $name: /"
+	sleep 7
+	cp /tmp/luc.prom "$LUC_OUT/$name.prom"
 done
+# A group that is gone is counted among the others when the next one comes.
+mkdir $groups/later
+rmdir $groups/unpack || bad "rmdir"
+echo data > /mnt/0/new
+(echo 0 > $groups/later/cgroup.procs; exec sync /mnt/0/new)
+sleep 7
+cp /tmp/luc.prom "$LUC_OUT/gone.prom"
+mkdir $groups/unpack
+kill -TERM $exporter
+wait $exporter
+is "exit status of the exporter" 0 $?
 
 # The same live, on the screen of luc top: by process, and by control group.
 mkdir -p /dev/pts

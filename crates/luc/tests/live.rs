@@ -91,6 +91,18 @@ fn a_page_is_printed_or_written() {
     assert!(!file.exists());
 }
 
+/// A page without the series that were asked for would look like a page of a quiet machine.
+#[test]
+fn blame_that_cannot_be_watched_is_a_failure() {
+    let machine = working();
+    let said = machine.run(&["exporter", "--blame", "/srv/data"]);
+    assert_holds(&said, "not a tree of files");
+    assert_ends(&said, "[exit 24]\n");
+    let said = machine.run(&["exporter", "--blame", "/srv/none"]);
+    assert_holds(&said, "/srv/none: no such file");
+    assert_ends(&said, "[exit 5]\n");
+}
+
 #[test]
 fn status_adds_an_interval_where_it_is_asked_for() {
     let machine = working();

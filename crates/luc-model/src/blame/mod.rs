@@ -14,6 +14,7 @@
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::RangeInclusive;
 
 use luc_base::words::{bytes, three, time};
 use luc_control::Dev;
@@ -21,7 +22,7 @@ use luc_trace::export::Askers;
 use luc_trace::{Process, Sight, SpanKind, Trace};
 use serde::Serialize;
 
-use crate::observed::{Observed, ObservedCommit, Service, end_of, is_sync};
+use crate::observed::{Observed, ObservedCommit, ObservedSync, Service, end_of, is_sync};
 use crate::stats::share;
 use crate::writeback::Names;
 
@@ -104,7 +105,7 @@ const TOLD_MAX: usize = 3;
 /// Most parties that are listed as askers.
 const ASKERS_MAX: usize = 5;
 /// Stands for the name of a control group that was removed, or was not among those searched.
-const UNKNOWN_GROUP: &str = "an unknown control group";
+pub const UNKNOWN_GROUP: &str = "an unknown control group";
 
 impl Waiter {
     /// Says in sentences whom it waited for, where that matters.
@@ -424,10 +425,22 @@ pub fn waiting_groups(trace: &Trace, observed: &Observed) -> Option<Vec<Waiter>>
 /// Finds for each party the commits that it caused, and how long it waited for others.
 /// O(n log n), and O(commits) for each sync that was seen in part.
 pub fn blame(trace: &Trace, observed: &Observed, by: By) -> Blame {
+    blame_within(trace, observed, by, &(0..=u64::MAX))
+}
+
+/// Like [`blame`], but counts only syncs, commits and waits that ended within this time, ns. The
+/// trace should begin earlier: what ran before may be what they waited for.
+pub fn blame_within(
+    trace: &Trace,
+    observed: &Observed,
+    by: By,
+    ended_ns: &RangeInclusive<u64>,
+) -> Blame {
     let parties = Parties::from_trace(trace, observed, by);
     let ownership = Ownership::new(trace, observed, &parties);
     let mut tallies: BTreeMap<usize, Tally> = BTreeMap::new();
-    for sync in &observed.syncs {
+    let counted = |sync: &&ObservedSync| ended_ns.contains(&sync.end_ns);
+    for sync in observed.syncs.iter().filter(counted) {
         let Service::Commit(place) = sync.service else {
             continue;
         };
@@ -447,7 +460,8 @@ pub fn blame(trace: &Trace, observed: &Observed, by: By) -> Blame {
         tally.add_data(me, place, &ownership);
     }
     let mut commits = Commits::default();
-    for owner in &ownership.asked_by {
+    let asked = observed.commits.iter().zip(&ownership.asked_by);
+    for (_, owner) in asked.filter(|(commit, _)| ended_ns.contains(&commit.end_ns)) {
         commits.all += 1;
         match owner {
             Owner::Party(party) => tallies.entry(*party).or_default().waiter.commits_asked += 1,
@@ -456,7 +470,8 @@ pub fn blame(trace: &Trace, observed: &Observed, by: By) -> Blame {
         }
     }
     let waits = trace.on(observed.dev);
-    for wait in waits.filter(|span| span.kind == SpanKind::WaitBuffer) {
+    let waits = waits.filter(|span| span.kind == SpanKind::WaitBuffer);
+    for wait in waits.filter(|wait| ended_ns.contains(&end_of(wait))) {
         let me = parties.of_thread(wait.pid);
         let tally = tallies.entry(me).or_default();
         for (place, ns) in ownership.running(wait.begin_ns, end_of(wait)) {

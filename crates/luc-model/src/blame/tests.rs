@@ -121,6 +121,34 @@ fn waits_are_divided_by_hand() {
     assert!(find(&blamed, "dpkg").waited_for.is_empty());
 }
 
+/// Times that follow each other count each sync, commit and wait once, wherever they meet.
+#[test]
+fn parts_of_the_time_add_up() {
+    let trace = shared();
+    let observed = Observed::from_trace(&trace, Dev::default());
+    let sums = |ended_ns: &[RangeInclusive<u64>]| {
+        let mut sums: BTreeMap<String, (u64, u64, f64)> = BTreeMap::new();
+        for ended_ns in ended_ns {
+            for waiter in blame_within(&trace, &observed, By::Process, ended_ns).waiters {
+                let sum = sums.entry(waiter.name).or_default();
+                sum.0 += waiter.syncs;
+                sum.1 += waiter.commits_asked;
+                sum.2 += waiter
+                    .waited_for
+                    .iter()
+                    .map(WaitedFor::total_ns)
+                    .sum::<f64>();
+            }
+        }
+        sums
+    };
+    let whole = sums(&[0..=u64::MAX]);
+    assert_eq!(whole["etcd"], (1, 1, 115.0));
+    for cut in [99, 180, 185, 200, 279, 280, 290] {
+        assert_eq!(sums(&[0..=cut, cut + 1..=u64::MAX]), whole, "{cut}");
+    }
+}
+
 /// A commit of the timer belongs to nobody.
 #[test]
 fn the_timers_commits_have_no_name() {

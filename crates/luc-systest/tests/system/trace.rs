@@ -10,6 +10,7 @@ use luc_systest::{
 
 use serde_json::Value;
 
+use crate::watch::same;
 use crate::watch::screen::Screen;
 
 pub fn tests() -> Vec<Trial> {
@@ -202,6 +203,7 @@ fn shared(kernel: &str) -> Outcome {
             format!("the database waited most for {most}, expected {other}: {together}"),
         )?;
     }
+    exported(&answer)?;
     for (name, caused, waits) in [
         ("processes", "luc-lab", "luc-lab 100%"),
         ("groups", "/unpack", "/unpack 100%"),
@@ -216,6 +218,52 @@ fn shared(kernel: &str) -> Outcome {
         )?;
     }
     Ok(())
+}
+
+/// The totals of `luc exporter --blame`, as `shared.sh` saved its pages.
+fn exported(answer: &Answer) -> Outcome {
+    const AT: &str = "{device=\"nullb0\",mountpoint=\"/mnt/0\",cgroup=";
+    const DB: &str = "\"/the \\\"db\\\"\"";
+    let value = |page: &str, series: &str| -> Option<f64> {
+        let line = page.lines().find_map(|line| line.strip_prefix(series))?;
+        line.trim().parse().ok()
+    };
+    let asked = |page: &str, group: &str| {
+        let series = format!("luc_cgroup_commits_asked_total{AT}{group}}}");
+        value(page, &series).unwrap_or(0.0)
+    };
+    let turns = answer.text("shared", "turns.prom")?;
+    let together = answer.text("shared", "together.prom")?;
+    let gone = answer.text("shared", "gone.prom")?;
+    let before = asked(&together, "\"/unpack\"");
+    for (page, group, commits) in [
+        (&turns, "\"/unpack\"", 41.0),
+        (&turns, DB, 25.0),
+        (&gone, "\"/later\"", 1.0),
+        // The group is gone.
+        (&gone, "\"/unpack\"", 0.0),
+        (&gone, "\"others\"", before),
+    ] {
+        same(group, asked(page, group), commits)?;
+    }
+    let of_db = format!("luc_cgroup_blamed_seconds_total{AT}{DB},blamed=\"/unpack\",kind=");
+    let blamed = |kind| value(&together, &format!("{of_db}\"{kind}\"}}")).unwrap_or(0.0);
+    // The recording has a tracer of its own, whose hooks take their turns.
+    let groups = &answer.json("shared", "together")?["file_systems"][0]["control_groups"];
+    let mut groups = groups.as_array().into_iter().flatten();
+    let recorded = groups.find(|it| it["name"] == "/the \"db\"");
+    let recorded = recorded.map(|it| it["waited_for"][0].clone());
+    let recorded = recorded.unwrap_or_default();
+    for (kind, field) in [("commits", "commits_ns"), ("writes", "write_delay_ns")] {
+        let ns = recorded[field].as_f64().unwrap_or(0.0);
+        let ratio = blamed(kind) * 1e9 / ns;
+        check(
+            (0.95..1.05).contains(&ratio),
+            format!("{kind}: exported {} s, recorded {ns} ns", blamed(kind)),
+        )?;
+    }
+    let lost = "luc_blame_lost_total{device=\"nullb0\",mountpoint=\"/mnt/0\"}";
+    same("events lost", value(&gone, lost).unwrap_or(-1.0), 0.0)
 }
 
 /// Tasks that wait for a block of metadata: it is known what it holds, and whether the commit had

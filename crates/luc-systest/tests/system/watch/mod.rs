@@ -59,7 +59,7 @@ fn judge(answer: &Answer) -> Outcome {
 }
 
 /// Checks that a number is exactly this one.
-fn same(what: &str, got: impl Into<f64>, want: impl Into<f64>) -> Outcome {
+pub fn same(what: &str, got: impl Into<f64>, want: impl Into<f64>) -> Outcome {
     let (got, want) = (got.into(), want.into());
     // Counts were divided by times and multiplied by them again.
     check(

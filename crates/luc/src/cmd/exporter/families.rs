@@ -244,7 +244,7 @@ fn waiting(reading: &Reading) -> [Family; 2] {
 }
 
 /// The label of the groups that have no total of their own; a path begins with a slash.
-const OTHERS: &str = "others";
+pub(super) const OTHERS: &str = "others";
 
 /// Sums over all journals, as more labels would be too many series.
 fn groups(reading: &Reading) -> Vec<Family> {

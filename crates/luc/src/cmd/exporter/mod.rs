@@ -1,5 +1,6 @@
 //! `luc exporter`
 
+mod blame;
 mod families;
 mod guards;
 mod http;
@@ -11,16 +12,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueHint;
-use luc_host::System;
+use luc_host::{System, journal};
 use luc_power::meter::Meter;
 
 use super::means::ByMeans;
 use super::{failed, service};
 use luc_cli::units::interval;
 use luc_cli::{Context, Failure, Interrupt, Verb};
+use luc_watch::blame::BlameWatch;
 use luc_watch::mounted::Mounts;
 use luc_watch::sample::Sampler;
-use luc_watch::time::wait;
+use luc_watch::time::{now, wait};
 
 /// Serve the numbers of `luc top` to Prometheus
 ///
@@ -34,6 +36,7 @@ use luc_watch::time::wait;
 #[command(after_help = "Examples:\n\
     \x20 luc exporter\n\
     \x20 luc exporter --listen 0.0.0.0:9797\n\
+    \x20 luc exporter --blame /srv/data\n\
     \x20 luc exporter --textfile /var/lib/prometheus/node-exporter/luc.prom")]
 pub struct Args {
     /// Serve GET /metrics at this address; anyone who can connect can read the metrics
@@ -55,6 +58,11 @@ pub struct Args {
     /// no counts of the tracer, because it has only just started
     #[arg(long)]
     once: bool,
+    /// Also count whose commits and data each control group waits for on this file system, by its
+    /// mount point or device; repeat it for more. This traces every sync and write there, at
+    /// several times the cost
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath, conflicts_with = "once")]
+    blame: Vec<PathBuf>,
     #[command(flatten)]
     by: ByMeans,
 }
@@ -64,15 +72,24 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 impl Verb for Args {
     fn run(&self, context: &mut Context) -> Result<(), Failure> {
-        let sampler = Sampler::even_blind(None, self.by.chosen(), context.system);
+        let system = context.system;
+        let mut blames = Vec::new();
+        if !self.blame.is_empty() {
+            for device in journal::devs(&self.blame, system)? {
+                let watch = BlameWatch::new(device, self.by.chosen(), system);
+                blames.push(watch.map_err(failed("exporter"))?);
+            }
+        }
+        let sampler = Sampler::even_blind(None, self.by.chosen(), system);
         let sampler = sampler.map_err(failed("exporter"))?;
         let mut pages = Pages {
+            blames,
             sampler: sampler.without_processes().with_groups(),
-            mounts: Mounts::new(context.system),
-            energy: Meter::find(&context.system.path("/"), None).ok(),
+            mounts: Mounts::new(system),
+            energy: Meter::find(&system.path("/"), None).ok(),
             forget_traced: self.once,
         };
-        let first = pages.sampler.read(context.system);
+        let first = pages.sampler.read(system);
         for lack in first.map_err(failed("exporter"))?.lacks {
             context.note(format_args!("{lack}"))?;
         }
@@ -80,7 +97,7 @@ impl Verb for Args {
             return keep(file, self, &mut pages, context);
         }
         if self.once {
-            let page = pages.next(context.system)?;
+            let page = pages.next(system)?;
             return Ok(context.out.write_all(page.as_bytes())?);
         }
         let server = http::Server::new(self.listen)?;
@@ -88,10 +105,10 @@ impl Verb for Args {
         writeln!(context.out, "serving http://{at}/metrics")?;
         context.out.flush()?;
         while !context.stopped() {
-            let system = context.system;
             server.serve(PAUSE, || {
                 pages.next(system).map_err(|failure| failure.to_string())
             })?;
+            pages.poll(system);
         }
         Ok(())
     }
@@ -103,6 +120,7 @@ impl Verb for Args {
 
 /// The pages, one after the other.
 struct Pages {
+    blames: Vec<BlameWatch>,
     sampler: Sampler,
     mounts: Mounts,
     energy: Option<Meter>,
@@ -111,6 +129,22 @@ struct Pages {
 }
 
 impl Pages {
+    /// To be called several times a second, as events that nobody fetches are lost.
+    fn poll(&mut self, system: &dyn System) {
+        for watch in &mut self.blames {
+            watch.add_up(system);
+        }
+    }
+
+    /// Polls until the time is over or an interrupt comes.
+    fn poll_for(&mut self, time: Duration, context: &Context) {
+        let end = now() + time;
+        while !context.stopped() && now() < end {
+            wait(PAUSE.min(end.saturating_sub(now())), &context.stop);
+            self.poll(context.system);
+        }
+    }
+
     fn next(&mut self, system: &dyn System) -> Result<String, Failure> {
         let reading = self.sampler.read(system);
         let mut reading = reading.map_err(failed("exporter"))?;
@@ -126,6 +160,16 @@ impl Pages {
         all.push(families::wanted(&reading, &wanted.unwrap_or_default()));
         all.extend(energy.map(|energy| families::energy(&energy)));
         all.extend(guards::families(&reading, system));
+        let blamed = self.blames.iter().filter_map(|watch| {
+            let mut journals = reading.journals.iter();
+            let journal = journals.find(|journal| journal.device == watch.device())?;
+            let blamed = blame::Blamed {
+                totals: watch.totals(),
+                lost: watch.not_added_up().ok(),
+            };
+            Some((journal, blamed))
+        });
+        all.extend(blame::families(&blamed.collect::<Vec<_>>()));
         Ok(text::render(&all))
     }
 }
@@ -143,7 +187,7 @@ fn keep(file: &Path, args: &Args, pages: &mut Pages, context: &mut Context) -> R
         return Ok(());
     }
     let kept = loop {
-        wait(args.interval, &context.stop);
+        pages.poll_for(args.interval, context);
         if context.stopped() {
             break Ok(());
         }

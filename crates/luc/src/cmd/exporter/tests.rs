@@ -5,6 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::time::Duration;
 
+use super::blame::{self, Blamed};
 use super::families::{ENERGY, energy, families, wanted};
 use super::guards;
 use super::http::{Asked, Server, asked};
@@ -13,6 +14,7 @@ use super::textfile;
 use luc_bpf::TaskCounts;
 use luc_power::meter::Meter;
 use luc_trace::{Sight, Unseen};
+use luc_watch::blame::{BlameTotals, BlamedTime, Party};
 use luc_watch::sample::toys::reading;
 use luc_watch::sample::{GroupTotals, JournalReading, Reading, WaitingSyncs};
 
@@ -369,6 +371,7 @@ fn all_metrics() -> BTreeSet<String> {
         .into_iter()
         .chain([wanted(&full(), &[])]);
     known.extend(more.map(|family| family.name));
+    known.extend(blame::families(&[]).map(|family| family.name));
     known.insert(ENERGY.to_owned());
     known
 }
@@ -406,6 +409,44 @@ fn the_alerts_use_what_there_is() {
         rules > 4 && of("- alert: ") == rules && of("summary: ") == rules,
         "{rules}"
     );
+}
+
+#[test]
+fn who_is_blamed_has_labels_and_the_unknown_no_series() {
+    let reading = full();
+    let group = |path: &str| Party::Group(path.to_owned());
+    let time = BlamedTime {
+        commits_ns: 2e9,
+        write_delay_ns: 5e8,
+        ..BlamedTime::default()
+    };
+    let totals = BlameTotals {
+        commits_asked: [(group("/a \"b\"\n"), 3), (Party::Nobody, 1)].into(),
+        waited: [((group("/db"), Party::Others), time)].into(),
+    };
+    let page = |lost| {
+        let totals = &totals;
+        let blamed = Blamed { totals, lost };
+        render(&blame::families(&[(&reading.journals[0], blamed)]))
+    };
+    let at = "{device=\"vdb\",mountpoint=\"/srv/data\"";
+    let expected = [
+        format!("luc_cgroup_commits_asked_total{at},cgroup=\"/a \\\"b\\\"\\n\"}} 3"),
+        format!("luc_cgroup_commits_asked_total{at},cgroup=\"nobody\"}} 1"),
+        format!(
+            "luc_cgroup_blamed_seconds_total{at},cgroup=\"/db\",blamed=\"others\",kind=\"commits\"}} 2"
+        ),
+        format!(
+            "luc_cgroup_blamed_seconds_total{at},cgroup=\"/db\",blamed=\"others\",kind=\"writes\"}} 0.5"
+        ),
+        format!("luc_blame_lost_total{at}}} 7"),
+    ];
+    let series = |page: &str| -> BTreeSet<String> {
+        let lines = page.lines().filter(|line| !line.starts_with('#'));
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(series(&page(Some(7))), expected.into());
+    assert_eq!(series(&page(None)).len(), 4);
 }
 
 #[test]
