@@ -23,7 +23,7 @@ neighbour() {
 
 metrics() { curl -sf $URL/metrics | grep '^etcd_disk_wal_fsync_duration_seconds'; }
 
-serve etcd $WITH etcd --name luc --data-dir "$DIR/etcd" --log-level warn \
+serve etcd in_group $WITH etcd --name luc --data-dir "$DIR/etcd" --log-level warn \
 	--listen-client-urls $URL --advertise-client-urls $URL \
 	--listen-peer-urls http://127.0.0.1:23800 \
 	--initial-advertise-peer-urls http://127.0.0.1:23800 \

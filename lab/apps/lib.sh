@@ -20,6 +20,7 @@ finish() {
 			sleep 0.1
 		done
 	done
+	rmdir "/sys/fs/cgroup/$APP" 2>/dev/null
 }
 trap finish EXIT
 trap 'exit 143' INT TERM
@@ -61,6 +62,14 @@ free() {
 				END { exit !found }' ||
 			failed "port $port is taken: another server listens on it"
 	done
+}
+
+# in_group COMMAND...: runs a server in a control group of its own, as a host's services are, if one
+# of version 2 can be made.
+in_group() {
+	group=/sys/fs/cgroup/$APP
+	mkdir "$group" 2>/dev/null || [ -d "$group" ] && echo 0 >"$group/cgroup.procs"
+	exec "$@"
 }
 
 # serve NAME COMMAND...: starts a server whose messages go to $TMP/NAME.log.

@@ -2,8 +2,9 @@
 //! program, loads it for the time asked for, and prints what it measured.
 //!
 //! `lab/apps/` holds both. A script runs behind `lib.sh`, with these in its environment: `DIR`, an
-//! empty folder on the file system to test; `TMP`, one that is not measured; `TIME_S`, `CLIENTS`
-//! and `SEED`; `WITH`, a command to put before the measured program; and the settings of its row.
+//! empty folder on the file system to test; `TMP`, one that is not measured; `APP`, the row's name;
+//! `TIME_S`, `CLIENTS` and `SEED`; `WITH`, a command to put before the measured program; and the
+//! settings of its row.
 //! It prints lines for [`Line`].
 
 mod line;
@@ -33,8 +34,8 @@ macro_rules! scripts {
 
 /// The scripts of the built-in table.
 const SCRIPTS: &[(&str, &str)] = &scripts! {
-    "dbench" "etcd" "fileio" "fio" "fs-mark" "git" "mariadb" "packages" "postfix" "postgres"
-    "postmark" "redis" "rocksdb" "sqlite" "unpack"
+    "beanstalkd" "dbench" "etcd" "fileio" "fio" "fs-mark" "git" "mariadb" "packages" "postfix"
+    "postgres" "postmark" "redis" "rocksdb" "sqlite" "unpack"
 };
 
 /// Programs as workloads.
@@ -270,7 +271,7 @@ mod tests {
     #[test]
     fn an_unknown_program_is_refused_with_those_that_exist() {
         let error = builtin().find("oracle").unwrap_err().to_string();
-        assert!(error.contains("there are dbench, "), "{error}");
+        assert!(error.contains(", dbench, etcd, "), "{error}");
     }
 
     #[test]

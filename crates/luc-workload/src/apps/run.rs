@@ -32,6 +32,9 @@ const REAP: Duration = Duration::from_millis(5);
 const ENTER: &str = r#"
 mkdir -p "$1/proc" "$1/dev" "$1/mnt" "$1/tmp" &&
 mount -t proc proc "$1/proc" && mount -o rbind /dev "$1/dev" && mount -o bind "$2" "$1/mnt" &&
+if [ -d /sys/fs/cgroup ]; then
+	mkdir -p "$1/sys/fs/cgroup" && mount -o bind /sys/fs/cgroup "$1/sys/fs/cgroup"
+fi &&
 exec chroot "$1" /bin/sh -c "$3" luc-app"#;
 /// Where the folder to test appears in another root.
 const INSIDE: &str = "/mnt";
@@ -83,6 +86,7 @@ impl Request<'_> {
         command
             .env("DIR", dir)
             .env("TMP", Path::new("/").join(tmp))
+            .env("APP", self.name)
             .env("NEEDS", self.app.needs())
             .env("LC_ALL", "C")
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
