@@ -12,7 +12,7 @@ pub struct Blamed<'a> {
     pub lost: Option<u64>,
 }
 
-/// A control group's path begins with a slash, so it is none of the other words.
+/// The label of a party. Only a control group's label begins with a slash.
 fn label(party: &Party) -> String {
     match party {
         Party::Group(path) => path.clone(),
