@@ -29,6 +29,9 @@ unprivileged() {
 echo 'nobody:x:65534:65534:nobody:/:/bin/sh' > /etc/passwd
 mount -o remount,ro /mnt/1
 
+# A folder of the host.
+check 0 fentry.c ls /folder
+
 # Nothing loaded.
 check 0 "This machine can run LUC" luc probe
 check 0 "the module is not loaded" luc status

@@ -40,6 +40,7 @@ fn run(kernel: &str, other_kernel: &str) -> Result<String, Trouble> {
     let other = luc_lab(&["build", "--kernel", other_kernel, "--source", &root])?;
     let other = format!("{}:/other/luc.ko", other.trim());
     let script = format!("{}:/verbs.sh", guest_source("verbs.sh").display());
+    let folder = format!("{}:/folder", guest_source("owners").display());
     luc_lab(&[
         "run",
         "--kernel",
@@ -60,6 +61,8 @@ fn run(kernel: &str, other_kernel: &str) -> Result<String, Trouble> {
         &script,
         "--file",
         &other,
+        "--file",
+        &folder,
         "--",
         "sh",
         "/verbs.sh",

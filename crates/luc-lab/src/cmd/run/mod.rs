@@ -70,7 +70,7 @@ pub struct RunArgs {
     /// Seed of all randomness in the guest
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Copy a file of the host into the guest; may be repeated
+    /// Copy a file or a folder of the host into the guest; may be repeated
     #[arg(long = "file", value_name = "HOST:GUEST")]
     files: Vec<String>,
     /// Load another kernel module of the distribution; may be repeated
@@ -201,7 +201,11 @@ fn guest_file(text: &str) -> Result<GuestFile, Failure> {
             format!("--file '{text}' is not HOST:GUEST with an absolute path in the guest"),
         ));
     };
-    Ok(GuestFile::new(guest, Content::Host(host.into())))
+    let content = match Path::new(host).is_dir() {
+        true => Content::Folder,
+        false => Content::Host,
+    };
+    Ok(GuestFile::new(guest, content(host.into())))
 }
 
 impl Verb for RunArgs {
