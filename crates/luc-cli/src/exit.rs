@@ -81,7 +81,8 @@ codes! {
     OtherHelps = 34 ["doctor"] "something costs time, and something other than LUC would help",
     DeviceBound = 35 ["doctor"] "something costs time, and only a faster device would help",
     Unsound = 36 ["doctor" "on" "status" "try" "power" "guard"]
-        "the file system takes no writes: its journal is aborted, or it is shut down or frozen",
+        "the file system takes no writes: its journal is aborted, it is shut down or frozen, or a \
+         device below it keeps requests waiting",
     Interrupted = 130 any "interrupted by Ctrl-C or SIGTERM",
 }
 

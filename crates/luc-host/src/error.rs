@@ -33,7 +33,8 @@ pub enum HostError {
     /// The file system is mounted read-only.
     #[error("{path}: mounted read-only, so its journal never commits; remount it read-write first")]
     ReadOnly { path: String },
-    /// The file system takes no writes: an error, a forced shutdown or a freeze.
+    /// The file system takes no writes: an error, a forced shutdown, a freeze, or a device that
+    /// keeps them waiting.
     #[error("{path}: {fault}")]
     Unsound { path: String, fault: Fault },
     /// LUC is on already.

@@ -6,7 +6,7 @@ use std::io;
 use crate::system::plain;
 
 /// Why a file system takes no writes. Its text is a clause with the remedy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// An error aborted the journal.
     JournalAborted {
@@ -17,30 +17,53 @@ pub enum Fault {
     ShutDown,
     /// The file system refuses writes after an error.
     WritesRefused,
+    /// Writers wait until device mapper resumes a device that the file system lies on.
+    Suspended {
+        /// The device's name in `/dev/mapper`.
+        mapped: String,
+    },
+    /// Writers wait until a device that the file system lies on takes requests again.
+    Halted {
+        /// Its node.
+        device: String,
+        /// The kernel's word for its state.
+        state: String,
+    },
     /// Writers wait until the file system is thawed.
     Frozen,
 }
 
 /// The words of each fault, for programs.
-pub const FAULTS: [&str; 4] = ["journal_aborted", "shut_down", "writes_refused", "frozen"];
+pub const FAULTS: [&str; 6] = [
+    "journal_aborted",
+    "shut_down",
+    "writes_refused",
+    "suspended",
+    "halted",
+    "frozen",
+];
 
 impl Fault {
     /// For programs: one of [`FAULTS`].
-    pub fn word(self) -> &'static str {
+    pub fn word(&self) -> &'static str {
         match self {
             Self::JournalAborted { .. } => FAULTS[0],
             Self::ShutDown => FAULTS[1],
             Self::WritesRefused => FAULTS[2],
-            Self::Frozen => FAULTS[3],
+            Self::Suspended { .. } => FAULTS[3],
+            Self::Halted { .. } => FAULTS[4],
+            Self::Frozen => FAULTS[5],
         }
     }
 
     /// For a cell of a table.
-    pub fn short(self) -> &'static str {
+    pub fn short(&self) -> &'static str {
         match self {
             Self::JournalAborted { .. } => "journal aborted",
             Self::ShutDown => "shut down",
             Self::WritesRefused => "no writes",
+            Self::Suspended { .. } => "suspended",
+            Self::Halted { .. } => "device halted",
             Self::Frozen => "frozen",
         }
     }
@@ -73,6 +96,16 @@ impl fmt::Display for Fault {
             Self::WritesRefused => {
                 write!(f, "it takes no writes since an error; {AFTER_ERROR}")
             }
+            Self::Suspended { mapped } => write!(
+                f,
+                "/dev/mapper/{mapped} is suspended, so writers wait; `dmsetup resume {mapped}` \
+                 resumes it"
+            ),
+            Self::Halted { device, state } => write!(
+                f,
+                "{device} takes no requests (its state is \"{state}\"), so writers wait; look for \
+                 the cause in the kernel log"
+            ),
             Self::Frozen => f.write_str(
                 "it is frozen, so writers wait; `fsfreeze --unfreeze` with its mount point thaws it",
             ),

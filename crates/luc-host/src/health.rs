@@ -4,20 +4,22 @@
 //! may still show `rw`: since Linux 6.12 (commit d3476f3dad4a), ext4 no longer becomes read-only
 //! after an error. The sources, best first: the kernel's own state, by BPF; the mount options,
 //! which show it since Linux 6.15 (commits 6b76715d5e41 and 5855c3519463); the journal's superblock
-//! on the device, which records the error of an abort.
+//! on the device, which records the error of an abort. The state of the devices below is in sysfs.
 
+use std::iter;
 use std::path::Path;
 
 use luc_bpf::{JournalLister, JournalState};
 use serde::{Serialize, Serializer};
 
 use crate::fault::Fault;
+use crate::halted;
 use crate::journal::Journal;
 use crate::superblock;
 use crate::system::System;
 
 /// Whether a file system takes writes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Health {
     /// The kernel says that it does.
     Sound,
@@ -30,7 +32,7 @@ pub enum Health {
 
 impl Health {
     /// The fault, if one is seen.
-    pub fn fault(self) -> Option<Fault> {
+    pub fn fault(&self) -> Option<&Fault> {
         match self {
             Self::Unsound(fault) => Some(fault),
             Self::Sound | Self::Unknown => None,
@@ -38,7 +40,7 @@ impl Health {
     }
 
     /// For programs: `sound` or the fault; `None` if unknown.
-    pub fn word(self) -> Option<&'static str> {
+    pub fn word(&self) -> Option<&'static str> {
         match self {
             Self::Sound => Some("sound"),
             Self::Unsound(fault) => Some(fault.word()),
@@ -70,10 +72,18 @@ impl HealthCheck {
         let states = listed.and_then(Result::ok).unwrap_or_default();
         let health = |journal: &Journal| {
             let mut states = states.iter();
-            match states.find(|state| state.device == journal.device) {
-                Some(state) => fault_of(state).map_or(Health::Sound, Health::Unsound),
-                None => shown(system, journal).map_or(Health::Unknown, Health::Unsound),
-            }
+            let state = states.find(|state| state.device == journal.device);
+            let fault = match state {
+                Some(state) => fault_of(state),
+                None => shown(system, journal),
+            };
+            let fault = match fault {
+                // Device mapper freezes the file system, too, and only it can thaw that.
+                None | Some(Fault::Frozen) => halted(system, journal).or(fault),
+                Some(_) => fault,
+            };
+            let sound = state.map_or(Health::Unknown, |_| Health::Sound);
+            fault.map_or(sound, Health::Unsound)
         };
         journals.iter().map(health).collect()
     }
@@ -81,8 +91,16 @@ impl HealthCheck {
     /// The fault of one file system at this moment, if one is seen.
     pub fn fault(&self, system: &dyn System, journal: &Journal) -> Option<Fault> {
         let healths = self.look(system, std::slice::from_ref(journal));
-        healths.first()?.fault()
+        healths.first()?.fault().cloned()
     }
+}
+
+/// The fault of a device that the file system or its journal lies on.
+fn halted(system: &dyn System, journal: &Journal) -> Option<Fault> {
+    let devices: Vec<_> = iter::once(journal.device)
+        .chain(journal.log_device)
+        .collect();
+    halted::halted(system, &devices)
 }
 
 /// The fault that the kernel's state of a journal amounts to.

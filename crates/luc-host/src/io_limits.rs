@@ -7,11 +7,9 @@ use std::time::{Duration, Instant};
 use luc_control::Dev;
 use luc_trace::printable;
 
+use crate::disks;
 use crate::process;
 use crate::system::System;
-
-/// Most layers of devices to follow.
-const DEPTH_MAX: u32 = 8;
 
 /// Keys of `io.max`, each with the key of `io.stat` that counts what it limits.
 const KEYS: [(&str, &str); 4] = [
@@ -135,7 +133,7 @@ fn limits(system: &dyn System, device: Dev, groups: &[Limited<'_>]) -> Vec<IoLim
     if groups.is_empty() {
         return Vec::new();
     }
-    let devices = disks_of(system, device);
+    let devices = disks::under(system, device);
     let mut found = Vec::new();
     for Limited { group, io_max } in groups {
         for device in &devices {
@@ -166,33 +164,6 @@ pub(crate) fn fields(text: &str, device: Dev) -> Option<&str> {
 pub(crate) fn value<'a>(fields: &'a str, key: &str) -> Option<&'a str> {
     let mut pairs = fields.split(' ').filter_map(|field| field.split_once('='));
     pairs.find_map(|(name, value)| (name == key).then_some(value))
-}
-
-/// The numbers of a device's disk and of the disks below it.
-pub(crate) fn disks_of(system: &dyn System, device: Dev) -> Vec<Dev> {
-    disks(system, &format!("/sys/dev/block/{device}"), DEPTH_MAX)
-}
-
-/// The numbers of a device's disk and of the disks below it. Partitions have no limits.
-fn disks(system: &dyn System, block: &str, depth: u32) -> Vec<Dev> {
-    let disk = if system.exists(&format!("{block}/partition")) {
-        format!("{block}/..")
-    } else {
-        block.to_owned()
-    };
-    let number = system.read(&format!("{disk}/dev")).ok();
-    let mut found: Vec<Dev> = number
-        .and_then(|number| number.trim().parse().ok())
-        .into_iter()
-        .collect();
-    if depth > 0 {
-        let below = system.list(&format!("{disk}/slaves")).unwrap_or_default();
-        for name in below {
-            let below = format!("/sys/class/block/{name}");
-            found.extend(disks(system, &below, depth - 1));
-        }
-    }
-    found
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use luc_control::Dev;
 
-use crate::io_limits::{Group, disks_of, fields, value};
+use crate::disks;
+use crate::io_limits::{Group, fields, value};
 use crate::system::System;
 
 /// The weight of a group that has none.
@@ -58,7 +59,7 @@ pub fn measure(
         return BTreeMap::new();
     };
     let of_file_system = |device: &Dev| {
-        let disks = disks_of(system, *device).into_iter();
+        let disks = disks::under(system, *device).into_iter();
         let delayed = disks.flat_map(|disk| on_disk(system, root, groups, disk));
         (*device, delayed.collect())
     };

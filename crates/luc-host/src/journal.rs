@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use luc_control::Dev;
 use serde::Serialize;
 
+use crate::disks;
 use crate::error::HostError;
 use crate::kernel;
 use crate::mounts::{self, Mount};
@@ -32,6 +33,9 @@ pub struct Journal {
     pub journal_bytes: Option<u64>,
     /// The node of the journal's device, if it has one of its own.
     pub journal_device: Option<String>,
+    /// The number of the journal's own device.
+    #[serde(skip)]
+    pub(crate) log_device: Option<Dev>,
     /// True if fast commits are switched on in the superblock, if it could be read.
     pub fast_commit: Option<bool>,
     /// Size of a block in bytes, if the superblock could be read.
@@ -74,6 +78,9 @@ impl Journal {
                 .as_ref()
                 .and_then(|superblock| superblock.journal_bytes)
                 .or_else(|| device_bytes(system, journal_device.as_deref()?)),
+            log_device: journal_device
+                .as_deref()
+                .and_then(|name| disks::named(system, name)),
             journal_device: journal_device.map(|name| node(system, &name)),
             block_bytes: superblock
                 .as_ref()
@@ -196,13 +203,13 @@ pub fn live(system: &dyn System) -> Vec<String> {
 /// after a lazy unmount, each as a mount without a mount point.
 fn mounted_elsewhere(system: &dyn System, table: &[Mount]) -> Vec<Mount> {
     let mount = |name: String| {
-        let device = system.read(&format!("/sys/class/block/{name}/dev")).ok()?;
+        let device = disks::named(system, &name)?;
         let options = system.read(&format!("/proc/fs/ext4/{name}/options"));
         let options = options.unwrap_or_default();
         let options: Vec<&str> = options.lines().collect();
         Some(Mount {
             id: 0,
-            device: device.trim().parse().ok()?,
+            device,
             root: PathBuf::new(),
             point: PathBuf::new(),
             // The driver does not tell which of its types it is.
@@ -258,10 +265,7 @@ fn locate(system: &dyn System, path: &Path) -> std::io::Result<Located> {
     }
     let name = text.strip_prefix("/dev/").unwrap_or(text).replace('/', "!");
     let named = live(system).into_iter().find(|live| *live == name);
-    let device = named.and_then(|name| {
-        let number = system.read(&format!("/sys/class/block/{name}/dev"));
-        number.ok()?.trim().parse().ok()
-    });
+    let device = named.and_then(|name| disks::named(system, &name));
     device.map_or(located, |device| Ok(Located::BlockDevice(device)))
 }
 

@@ -11,12 +11,15 @@
 //! A failure that names its remedy is a [`HostError`]. Nothing here knows exit codes or command
 //! line arguments.
 
+pub mod arrays;
 pub mod cgroup;
 pub mod check;
 pub mod cpufreq;
+mod disks;
 mod error;
 mod fault;
 pub mod going_on;
+mod halted;
 pub mod health;
 pub mod io_limits;
 pub mod io_shares;

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use luc_control::Dev;
 
+use crate::disks;
 use crate::mounts::{self, Mount};
 use crate::sysfs::Attached;
 use crate::system::{Located, System};
@@ -75,15 +76,9 @@ fn below(system: &dyn System, table: &[Mount], device: Dev, depth: usize, found:
     let folders = ["loop", "../loop"].map(|part| format!("{folder}/{part}"));
     let mount = mount_of_file(system, table, &folders);
     let parts = system.list(&format!("{folder}/slaves"));
-    let number = |name: &String| {
-        let text = system.read(&format!("/sys/class/block/{name}/dev"));
-        text.ok()?.trim().parse().ok()
-    };
-    let parts: Vec<Dev> = parts
-        .unwrap_or_default()
-        .iter()
-        .filter_map(number)
-        .collect();
+    let parts = parts.unwrap_or_default();
+    let parts = parts.iter().filter_map(|name| disks::named(system, name));
+    let parts: Vec<Dev> = parts.collect();
     found.extend(mount.map(|mount| mount.device));
     for next in mount.map(|mount| mount.device).into_iter().chain(parts) {
         below(system, table, next, depth - 1, found);

@@ -54,7 +54,7 @@ pub fn all(system: &dyn System) -> Result<(Vec<Journal>, Vec<Unsound>), HostErro
     let healths = HealthCheck::new(system).look(system, &all);
     let (mut steerable, mut unsound) = (Vec::new(), Vec::new());
     for (journal, health) in all.into_iter().zip(healths) {
-        match health.fault() {
+        match health.fault().cloned() {
             // An error makes a file system read-only, too.
             Some(fault) => unsound.push((journal, fault)),
             None if journal.obstacle().is_none() => steerable.push(journal),

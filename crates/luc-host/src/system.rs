@@ -56,9 +56,9 @@ pub trait System {
     fn load_file(&self, file: &Path) -> io::Result<()>;
     /// Loads an installed module by name, with `modprobe`; `None` if there is no `modprobe`.
     fn modprobe(&self, name: &str) -> Option<io::Result<()>>;
-    /// The table of a device of device mapper, as `dmsetup table` prints it; `None` if it cannot be
-    /// read. In a tree of files it lies beside the node.
-    fn device_table(&self, name: &str) -> Option<String>;
+    /// The `table` or the `status` of a device of device mapper, as `dmsetup` prints it; `None` if
+    /// it cannot be read. In a tree of files it lies beside the node.
+    fn device_mapper(&self, verb: &str, name: &str) -> Option<String>;
     /// Removes a module (`delete_module`).
     fn unload(&self, name: &str) -> io::Result<()>;
     /// The latest line of the kernel log that starts with `prefix`.
@@ -230,12 +230,13 @@ impl System for Machine {
         Some(Err(error_of_modprobe(line)))
     }
 
-    fn device_table(&self, name: &str) -> Option<String> {
+    fn device_mapper(&self, verb: &str, name: &str) -> Option<String> {
         if !self.is_real() {
-            return self.read(&format!("/dev/mapper/{name}.table")).ok();
+            return self.read(&format!("/dev/mapper/{name}.{verb}")).ok();
         }
+        // Without --noflush, a status may wait for a device that does not answer.
         let output = Command::new(tool("dmsetup")?)
-            .args(["table", name])
+            .args([verb, "--noflush", name])
             .output();
         let output = output.ok().filter(|output| output.status.success())?;
         Some(String::from_utf8_lossy(&output.stdout).into_owned())

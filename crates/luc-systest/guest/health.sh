@@ -3,16 +3,16 @@
 bad_blocks=/sys/kernel/config/nullb/nullb0/badblocks
 error=/sys/fs/ext4/nullb0/trigger_fs_error
 
-# each_names WORD SHORT WORDS: LUC is on for /mnt/0, which has this fault.
+# each_names WORD SHORT WORDS [NAME]: LUC is on for /mnt/0, which has this fault.
 each_names() {
-	word=$1 short=$2 words=$3
+	word=$1 short=$2 words=$3 name=${4:-nullb0}
 	check 36 "luc: /mnt/0: $words*" luc on /mnt/0
 	check 36 "luc: /mnt/0: $words*" timeout 10 luc doctor --seconds 1 /mnt/0
 	check 36 "/mnt/0: $words*1 of 1 file systems takes no writes*" \
 		timeout 10 luc doctor --all --seconds 1
 	check 36 "*\"health\": \"$word\"*" timeout 10 luc doctor --all --seconds 1 --json
 	check 36 "luc: /mnt/0: $words*" timeout 10 luc try --minutes 0.05 /mnt/0
-	check 36 "luc: nullb0: $words*" timeout 10 luc guard /mnt/0
+	check 36 "luc: $name: $words*" timeout 10 luc guard /mnt/0
 	check 36 "*health *$words*" luc status /mnt/0
 	check 36 "*\"health\": \"$word\"*" luc status --json
 	check 0 "*/mnt/0 * on, but $short*" luc probe
@@ -92,6 +92,23 @@ each_names journal_aborted "journal aborted" "it takes no writes, because its jo
 echo "-$range" > $bad_blocks
 repair
 check 0 "*policy *steering*" luc status /mnt/0
+
+# Device mapper keeps all requests waiting, by default with the file system frozen.
+check 0 "off: *" luc off /mnt/0
+umount /mnt/0 || bad "umount"
+yes "create" dmsetup create slow \
+	--table "0 $(cat /sys/class/block/nullb0/size) linear /dev/nullb0 0"
+mount -t ext4 /dev/dm-0 /mnt/0 || bad "mount"
+for how in "" --nolockfs; do
+	check 0 "on: *" luc on /mnt/0
+	yes "suspend $how" dmsetup suspend $how slow
+	each_names suspended suspended "/dev/mapper/slow is suspended, so writers wait; " dm-0
+	yes "resume" dmsetup resume slow
+done
+umount /mnt/0 || bad "umount"
+yes "remove" dmsetup remove slow
+mount -t ext4 /dev/nullb0 /mnt/0 || bad "mount"
+check 0 "on: *" luc on /mnt/0
 
 # Not mounted here: another namespace holds it.
 unshare -m sh -c 'mount --make-rprivate / 2> /dev/null

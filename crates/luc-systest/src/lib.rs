@@ -192,6 +192,12 @@ pub fn script(name: &str) -> GuestFile {
     GuestFile::new(format!("/t/{name}"), Content::Host(guest_source(name)))
 }
 
+/// This machine's `dmsetup`.
+pub fn dmsetup() -> GuestFile {
+    const PATH: &str = "/usr/sbin/dmsetup";
+    GuestFile::new(PATH, Content::Program(PATH.into()))
+}
+
 /// A C program of `guest/` as the guest finds it.
 pub fn program(guest_path: &str, source: &str) -> Result<GuestFile, Trouble> {
     let content = Content::Program(c_program(source)?);

@@ -377,8 +377,8 @@ impl<P: Program> System for Pretended<P> {
         None
     }
 
-    fn device_table(&self, name: &str) -> Option<String> {
-        self.machine.device_table(name)
+    fn device_mapper(&self, verb: &str, name: &str) -> Option<String> {
+        self.machine.device_mapper(verb, name)
     }
 
     fn unload(&self, name: &str) -> io::Result<()> {

@@ -75,8 +75,8 @@ impl AttachedStatus {
         }
         shown.insert(POLICY, sysfs::policy(system, attached).into());
         let counters = sysfs::counter_values(system, attached);
-        let health = journal.map(|(_, health)| health).unwrap_or_default();
-        let journal = journal.map(|(journal, _)| journal);
+        let (journal, health) = journal.unzip();
+        let health = health.unwrap_or_default();
         Ok(Self {
             name: attached.name.clone(),
             device: attached.device.to_string(),

@@ -80,6 +80,26 @@ fn the_journals_superblock_tells_of_an_abort() {
     assert_holds(&machine.run(&["status", "/srv/data"]), "luc, steering");
 }
 
+#[test]
+fn a_device_that_keeps_requests_is_a_fault() {
+    let machine = working();
+    let put = |file: &str, text: &str| {
+        machine.put(&format!("/sys/dev/block/254:16/{file}"), text);
+    };
+    put("dev", "254:16\n");
+    put("uevent", "DEVNAME=vdb\n");
+    put("device/state", "blocked\n");
+    let halted = machine.run(&["status", "/srv/data"]);
+    let told = "/dev/vdb takes no requests (its state is \"blocked\"), so writers wait; ";
+    assert_holds(&halted, told);
+    put("dm/name", "data\n");
+    put("dm/suspended", "1\n");
+    assert_snapshot!(asked(&machine));
+    put("dm/suspended", "0\n");
+    put("device/state", "running\n");
+    assert_holds(&machine.run(&["status", "/srv/data"]), "luc, steering");
+}
+
 /// Without BPF, a file system without a visible fault may have an invisible one.
 #[test]
 fn health_is_unknown_or_told_for_programs() {

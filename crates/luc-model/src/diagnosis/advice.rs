@@ -1,6 +1,6 @@
 //! Remedies, and the next command.
 
-use super::facts::{Facts, Luc};
+use super::facts::{BusyArray, Facts, IoLimit, Luc};
 use super::gain::Gain;
 use super::kinds::KINDS;
 use super::{Diagnosis, Verdict, VerdictKind, unseen, words};
@@ -73,7 +73,12 @@ pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
                 .into(),
         );
     }
-    if !diagnosis.found_cost() {
+    // A task may hang in a read, which is no sync.
+    let costs = diagnosis.found_cost();
+    let limit = diagnosis.io_limit.as_ref();
+    let limit = limit.filter(|limit| costs || limit.by.keeps_requests());
+    advice.extend(limit.map(IoLimit::advice));
+    if !costs {
         return advice;
     }
     let waiters = diagnosis.waiters.as_deref().unwrap_or_default();
@@ -91,9 +96,7 @@ pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
             "Give {makes} its own file system, or let it sync less often."
         ));
     }
-    if let Some(limit) = &diagnosis.io_limit {
-        advice.push(limit.advice());
-    }
+    advice.extend(facts.busy_arrays.iter().map(BusyArray::advice));
     for row in KINDS {
         let of_row = |verdict: &&Verdict| verdict.kind == row.of;
         if diagnosis

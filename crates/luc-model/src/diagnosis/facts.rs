@@ -28,26 +28,60 @@ pub enum Limiter {
     Weight,
     /// dm-delay.
     Delay,
+    /// dm-multipath without a path.
+    NoPath,
+    /// A pool of dm-thin without space.
+    NoSpace,
 }
 
 /// A limit on I/O, and its effect during the watch.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct IoLimit {
     pub by: Limiter,
-    /// Path of the control group that it limits, or the node of the device that delays.
+    /// Path of the control group that it limits, or the node of a device.
     pub of: String,
-    /// As its file writes it, such as `wbps=2097152`.
+    /// As its file writes it, such as `wbps=2097152`; empty if there is none.
     pub setting: String,
     /// For `io.max` the share of it that was used, for other files of the group the share of the
-    /// time in which the group stalled, for dm-delay the delay's share of a sync's mean time.
+    /// time in which the group stalled, for dm-delay the delay's share of a sync's mean time, for a
+    /// device that keeps all requests 1.
     pub used_share: f64,
 }
 
-/// A device that delays I/O on purpose.
+/// A device of device mapper that hinders requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct DelayingDevice {
+pub struct HinderingDevice {
     pub node: String,
-    pub delay_ns: u64,
+    /// A limiter that is a device.
+    pub by: Limiter,
+    /// `None` unless it delays requests.
+    pub delay_ns: Option<u64>,
+}
+
+/// An array of disks (md) that is being checked, rebuilt or changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BusyArray {
+    pub node: String,
+    /// The kernel's word for what is done to it.
+    pub action: String,
+}
+
+impl BusyArray {
+    pub(super) fn advice(&self) -> String {
+        let Self { node, action } = self;
+        let name = node.trim_start_matches("/dev/");
+        let done = match action.as_str() {
+            "check" => "checked",
+            "repair" => "repaired",
+            "resync" => "synchronised",
+            "recover" => "rebuilt",
+            _ => "changed",
+        };
+        format!(
+            "Array {node} is being {done}, which keeps its disks busy: wait until that ends, or \
+             lower /sys/block/{name}/md/sync_speed_max."
+        )
+    }
 }
 
 /// Facts about a file system that are not in its trace; `None` if unknown.
@@ -81,8 +115,10 @@ pub struct Facts {
     pub commit_waits_for: Option<String>,
     /// Limits of control groups on the disks of the file system.
     pub io_limits: Vec<IoLimit>,
-    /// Devices of the file system that delay.
-    pub delaying_devices: Vec<DelayingDevice>,
+    /// Devices of the file system that hinder requests.
+    pub hindering_devices: Vec<HinderingDevice>,
+    /// Arrays of the file system that something else keeps busy.
+    pub busy_arrays: Vec<BusyArray>,
     /// The reasons why the tracer could not see some events, one sentence each.
     pub unseen_why: Vec<String>,
     /// The reason why LUC cannot run on that machine, if known.

@@ -1,4 +1,5 @@
-//! Limits on I/O that syncs wait for: of control groups, and of devices that delay.
+//! Limits on I/O that syncs wait for: of control groups, and of devices that hinder
+//! requests.
 
 use super::account::Account;
 use super::evidence::PART_MIN;
@@ -26,7 +27,7 @@ pub(super) fn reached(
     facts: &Facts,
 ) -> Option<IoLimit> {
     let of_groups = of_groups(trace, observed, account, facts);
-    let limits = of_groups.into_iter().chain(delays(observed, facts));
+    let limits = of_groups.into_iter().chain(of_devices(observed, facts));
     limits.max_by(|a, b| a.used_share.total_cmp(&b.used_share))
 }
 
@@ -56,33 +57,42 @@ fn of_groups(trace: &Trace, observed: &Observed, account: &Account, facts: &Fact
     facts.io_limits.iter().filter(waits).cloned().collect()
 }
 
-/// Returns the delays that are a part of the time of a sync that is worth naming.
-fn delays(observed: &Observed, facts: &Facts) -> Vec<IoLimit> {
+/// Returns the devices that keep requests, and those whose delay is a part of a sync's time that is
+/// worth naming.
+fn of_devices(observed: &Observed, facts: &Facts) -> Vec<IoLimit> {
     let sync_ns: f64 = observed
         .syncs
         .iter()
         .map(|it| it.duration_ns() as f64)
         .sum();
     let mean_ns = share(sync_ns, observed.syncs.len() as f64);
-    let delays = facts.delaying_devices.iter().map(|device| IoLimit {
-        by: Limiter::Delay,
-        of: device.node.clone(),
-        setting: words::time(device.delay_ns as f64),
-        // A sync needs several requests, one after the other: this is the least part.
-        used_share: share(device.delay_ns as f64, mean_ns).min(1.0),
+    let limits = facts.hindering_devices.iter().map(|device| {
+        let delay_ns = device.delay_ns.map(|ns| ns as f64);
+        IoLimit {
+            by: device.by.clone(),
+            of: device.node.clone(),
+            setting: delay_ns.map_or_else(String::new, words::time),
+            // A sync needs several requests, one after the other: this is the least part.
+            used_share: delay_ns.map_or(1.0, |ns| share(ns, mean_ns).min(1.0)),
+        }
     });
-    delays
+    limits
         .filter(|limit| limit.used_share >= limit.by.share_min())
         .collect()
 }
 
 impl Limiter {
+    /// Tells whether no request ends before somebody acts.
+    pub(super) fn keeps_requests(&self) -> bool {
+        matches!(self, Self::NoPath | Self::NoSpace)
+    }
+
     /// Returns the share from which the limit matters.
     fn share_min(&self) -> f64 {
         match self {
             Self::Max => USED_SHARE_MIN,
             Self::Latency { .. } | Self::Weight => STALLED_SHARE_MIN,
-            Self::Delay => PART_MIN,
+            Self::Delay | Self::NoPath | Self::NoSpace => PART_MIN,
         }
     }
 }
@@ -114,6 +124,12 @@ impl IoLimit {
                 "Device {of} delays requests by {setting} (dm-delay), at least {shown} of the mean \
                  sync."
             ),
+            Limiter::NoPath => {
+                format!("All paths of {of} have failed: it keeps {shown} of the requests.")
+            }
+            Limiter::NoSpace => {
+                format!("Thin pool {of} is full: it keeps {shown} of the writes that need space.")
+            }
         }
     }
 
@@ -134,6 +150,8 @@ impl IoLimit {
             }
             Limiter::Weight => format!("Raise io.weight of {of}."),
             Limiter::Delay => format!("Take the delay out of the table of {of} (dmsetup reload)."),
+            Limiter::NoPath => format!("Bring back a path of {of}; `multipath -ll` lists them."),
+            Limiter::NoSpace => format!("Extend the thin pool {of}, or remove what fills it."),
         }
     }
 }

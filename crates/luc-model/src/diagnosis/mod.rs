@@ -33,7 +33,7 @@ pub use account::Account;
 pub use advice::Help;
 pub use confidence::{Confidence, Level};
 pub use evidence::{Evidence, Verdict, VerdictKind};
-pub use facts::{DelayingDevice, Facts, IoLimit, Limiter, Luc};
+pub use facts::{BusyArray, Facts, HinderingDevice, IoLimit, Limiter, Luc};
 pub(crate) use gain::STOCK_ERROR_SHARE_MAX;
 pub use gain::{Gain, Gains};
 pub use glimpse::{Behind, Glimpse, ModuleCounts, glimpse, render_glimpse};

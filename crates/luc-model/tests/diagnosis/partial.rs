@@ -5,8 +5,8 @@ use crate::common::{DEV, Little, MS, span};
 use crate::text::check_text;
 use crate::{SECOND, facts};
 use luc_model::diagnosis::{
-    DelayingDevice, Diagnosis, Facts, IoLimit, Level, Limiter, Relief, VerdictKind, diagnose,
-    render,
+    BusyArray, Diagnosis, Facts, HinderingDevice, IoLimit, Level, Limiter, Relief, VerdictKind,
+    diagnose, render,
 };
 use luc_trace::{EARLIER, Span, SpanKind, Task, Trace, UNFINISHED, UNTIMED};
 
@@ -185,14 +185,15 @@ fn stalls_in_favour_of_others_are_named() {
 }
 
 #[test]
-fn a_device_that_delays_is_named() {
-    let judged = |delay_ns| {
-        let device = DelayingDevice {
+fn a_device_that_hinders_requests_is_named() {
+    let judged = |by, delay_ns| {
+        let device = HinderingDevice {
             node: "/dev/mapper/slow".into(),
+            by,
             delay_ns,
         };
         let facts = Facts {
-            delaying_devices: vec![device],
+            hindering_devices: vec![device],
             ..watched()
         };
         let got = diagnose(&data_bound(), DEV, &facts);
@@ -200,14 +201,60 @@ fn a_device_that_delays_is_named() {
         (render(&got), got.advice.join(" "))
     };
     // Each sync takes 390 ms.
-    let (text, advice) = judged(195 * MS);
+    let (text, advice) = judged(Limiter::Delay, Some(195 * MS));
     let words: Vec<&str> = text.split_whitespace().collect();
     let told = "Device /dev/mapper/slow delays requests by 195 ms (dm-delay), at least 50% of the";
     assert!(words.join(" ").contains(told), "{text}");
     assert!(!advice.contains("faster disk"), "{advice}");
     assert!(advice.contains("the table of /dev/mapper/slow"), "{advice}");
-    let (_, advice) = judged(20 * MS);
+    let (_, advice) = judged(Limiter::Delay, Some(20 * MS));
     assert!(advice.contains("take a faster disk"), "{advice}");
+    for (by, told) in [
+        (Limiter::NoPath, "Bring back a path of /dev/mapper/slow; "),
+        (Limiter::NoSpace, "Extend the thin pool /dev/mapper/slow, "),
+    ] {
+        let (_, advice) = judged(by, None);
+        assert!(advice.contains(told), "{advice}");
+        assert!(!advice.contains("faster disk"), "{advice}");
+    }
+    let device = |by| Facts {
+        hindering_devices: vec![HinderingDevice {
+            node: "/dev/mapper/slow".into(),
+            by,
+            delay_ns: None,
+        }],
+        ..watched()
+    };
+    // All tasks hang in reads: none syncs.
+    let got = diagnose(&Trace::default(), DEV, &device(Limiter::NoPath));
+    assert_eq!(got.verdicts[0].kind, VerdictKind::NoPressure);
+    assert_eq!((got.relief, got.advice.len()), (Relief::Other, 1));
+    check_text(&got);
+}
+
+#[test]
+fn an_array_that_is_checked_is_named() {
+    let judged = |action: &str| {
+        let array = BusyArray {
+            node: "/dev/md0".into(),
+            action: action.into(),
+        };
+        let facts = Facts {
+            busy_arrays: vec![array],
+            ..watched()
+        };
+        let got = diagnose(&data_bound(), DEV, &facts);
+        check_text(&got);
+        assert_eq!(got.relief, Relief::Other);
+        got.advice.join(" ")
+    };
+    let advice = judged("check");
+    assert!(
+        advice.contains("Array /dev/md0 is being checked, "),
+        "{advice}"
+    );
+    assert!(advice.contains("/sys/block/md0/md/"), "{advice}");
+    assert!(judged("reshape").contains("is being changed, "));
 }
 
 #[test]

@@ -7,8 +7,8 @@
 
 use libtest_mimic::Trial;
 use luc_systest::{
-    Answer, Job, NULL_BLK_FAILS, Outcome, Replacement, Trouble, broken_sources, check, failed,
-    fault_jobs, guest, guest_source, module, program, run_jobs, tests_on_every,
+    Answer, Job, NULL_BLK_FAILS, Outcome, Replacement, Trouble, broken_sources, check, dmsetup,
+    failed, fault_jobs, guest, guest_source, module, program, run_jobs, tests_on_every,
 };
 use luc_vm::{Content, GuestFile};
 
@@ -41,6 +41,8 @@ fn faults(kernel: &str) -> Outcome {
     let mut spec = guest(kernel, &jobs)?;
     spec.cpu_mips = 250.0;
     spec.files.push(program("/t/shutdown", "shutdown.c")?);
+    spec.files.push(dmsetup());
+    spec.modules.push("dm-mod".to_owned());
     let answer = run_jobs(&spec, &jobs)?;
     keeps_up_with_a_full_journal(&answer)?;
     many_are_independent(&answer)

@@ -15,10 +15,11 @@ use luc_host::io_limits::{self, Measured};
 use luc_host::io_shares::{self, Delayed, Favour};
 use luc_host::journal::{self, Journal};
 use luc_host::layout::Layouts;
+use luc_host::mapped::{self, Hindrance};
 use luc_host::{
-    System, going_on, kernel, mapped, preconditions, process, rotation, sysfs, watching,
+    System, arrays, going_on, kernel, preconditions, process, rotation, sysfs, watching,
 };
-use luc_model::diagnosis::{DelayingDevice, Facts, IoLimit, Limiter, Luc};
+use luc_model::diagnosis::{BusyArray, Facts, HinderingDevice, IoLimit, Limiter, Luc};
 use luc_power::meter::{Energy, Meter as EnergyMeter};
 use luc_trace::{Header, Trace};
 
@@ -181,7 +182,8 @@ impl Examiner {
                 .map_or_else(Vec::new, |all| used(all, system));
             let delayed = delayed.get(dev).map(Vec::as_slice).unwrap_or_default();
             facts.io_limits.extend(stalled(delayed, system));
-            facts.delaying_devices = delaying(*dev, system);
+            facts.hindering_devices = hindering(*dev, system);
+            facts.busy_arrays = busy_arrays(*dev, system);
         }
         Ok(Examined {
             events,
@@ -262,13 +264,27 @@ fn stalled(delayed: &[Delayed], system: &dyn System) -> Vec<IoLimit> {
     stalled.collect()
 }
 
-fn delaying(dev: Dev, system: &dyn System) -> Vec<DelayingDevice> {
-    let delaying = mapped::delaying(system, dev).into_iter();
-    let device = delaying.map(|device| DelayingDevice {
-        node: device.node,
-        delay_ns: u64::try_from(device.by.as_nanos()).unwrap_or(u64::MAX),
+fn hindering(dev: Dev, system: &dyn System) -> Vec<HinderingDevice> {
+    let hindering = mapped::hindering(system, dev).into_iter();
+    let device = hindering.map(|device| {
+        let (by, delay) = match device.by {
+            Hindrance::Delay(longest) => (Limiter::Delay, Some(longest)),
+            Hindrance::NoPath => (Limiter::NoPath, None),
+            Hindrance::NoSpace => (Limiter::NoSpace, None),
+        };
+        HinderingDevice {
+            node: device.node,
+            by,
+            delay_ns: delay.map(|delay| u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX)),
+        }
     });
     device.collect()
+}
+
+fn busy_arrays(dev: Dev, system: &dyn System) -> Vec<BusyArray> {
+    let busy = arrays::busy(system, dev).into_iter();
+    let array = busy.map(|arrays::BusyArray { node, action }| BusyArray { node, action });
+    array.collect()
 }
 
 /// Causes of the waits of syncs that are going on, by thread.

@@ -242,7 +242,7 @@ fn sample(
         name: now.name.clone(),
         kind: now.kind.clone(),
         mount_points: now.mount_points.clone(),
-        health: now.health,
+        health: now.health.clone(),
         traced: counts,
         waiting: now.waiting,
         fast_commits_per_s: fast

@@ -35,8 +35,9 @@ use luc_watch::examination::{self, Events, Examined, Examiner, Refused};
 /// Without BPF, it reads the counters of LUC's module if LUC is on (`luc on --observe`), and names
 /// what these cannot show.
 ///
-/// A file system that takes no writes, because its journal is aborted, or because it is shut down
-/// or frozen, gets that as its verdict, with exit code 36.
+/// A file system that takes no writes, because its journal is aborted, because it is shut down or
+/// frozen, or because a device below it keeps requests waiting, gets that as its verdict, with exit
+/// code 36.
 ///
 /// Exits with 26 if LUC would or might help, with 34 if something else would help, with 35 if only
 /// a faster device would help, and with 0 if nothing costs time or LUC already does all it can.
@@ -108,7 +109,7 @@ impl Args {
         };
         let mut unsound: Vec<Unsound> = unsound
             .into_iter()
-            .map(|(journal, fault)| Unsound::new(&journal, fault, system))
+            .map(|(journal, fault)| Unsound::new(&journal, &fault, system))
             .collect();
         if journals.is_empty() {
             return Ok((None, unsound));
@@ -145,6 +146,7 @@ impl Args {
             };
             if let Some(path) = &self.path {
                 let path = path.display().to_string();
+                let fault = fault.clone();
                 return Err(HostError::Unsound { path, fault }.into());
             }
             seen.file_systems.retain(|(dev, _)| *dev != journal.device);
@@ -169,7 +171,7 @@ struct Unsound {
 }
 
 impl Unsound {
-    fn new(journal: &Journal, fault: Fault, system: &dyn System) -> Self {
+    fn new(journal: &Journal, fault: &Fault, system: &dyn System) -> Self {
         let facts = examination::facts(std::slice::from_ref(journal), system);
         let (_, facts) = facts.into_iter().next().unwrap_or_default();
         Self {

@@ -91,7 +91,7 @@ impl Verb for Args {
         let healths = HealthCheck::new(system).look(system, &journals);
         let mut statuses = Vec::new();
         for one in &attached {
-            let mut known = journals.iter().zip(healths.iter().copied());
+            let mut known = journals.iter().zip(healths.iter().cloned());
             let journal = known.find(|(journal, _)| journal.device == one.device);
             match AttachedStatus::read(system, one, &all, journal) {
                 Ok(status) => statuses.push(status),

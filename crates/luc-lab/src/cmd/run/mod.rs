@@ -201,9 +201,10 @@ fn guest_file(text: &str) -> Result<GuestFile, Failure> {
             format!("--file '{text}' is not HOST:GUEST with an absolute path in the guest"),
         ));
     };
-    let content = match Path::new(host).is_dir() {
-        true => Content::Folder,
-        false => Content::Host,
+    let content = if Path::new(host).is_dir() {
+        Content::Folder
+    } else {
+        Content::Host
     };
     Ok(GuestFile::new(guest, content(host.into())))
 }

@@ -5,6 +5,10 @@
 //! flush; a commit is two requests one after the other, its blocks and its commit record. The
 //! others are presets of `luc-lab disks`.
 
+use super::loads::{
+    CHECKED, CREATE_STORM, DELAYED, ONE_SYNC, SERVED, UNEQUAL_WEIGHTS, WITHOUT_PATH, WITHOUT_SPACE,
+};
+
 /// One case. The cases of a kernel are grouped by answer.
 pub struct Case {
     pub name: &'static str,
@@ -29,6 +33,8 @@ pub struct Case {
     pub measure: &'static str,
     /// A command that unmounts what the load mounted, once it is gone; empty if nothing.
     pub undo: &'static str,
+    /// Texts of kernel log lines that the load may cause.
+    pub allow: &'static [&'static str],
 }
 
 const fn case(
@@ -53,61 +59,12 @@ const fn case(
         syncer: "",
         measure: "",
         undo: "",
+        allow: &[],
     }
 }
 
 /// 4 MiB is the smallest journal that mke2fs makes with 4 KiB blocks.
 const TINY_JOURNAL: &[&str] = &["-J", "size=4"];
-
-/// Fewer files than a disk of 1 GiB has inodes.
-const CREATE_STORM: &str = "while :; do luc-lab bench metarates --procs 8 --files 4000 --unique-dirs --no-fsync --dir /mnt/0; done";
-
-/// A sync of 15 s, which begins after 22 s: the file's first steps take less than 20.
-const ONE_SYNC: &str =
-    "sleep 20 & : > /mnt/0/f; wait; sleep 2; echo x > /mnt/0/f; sync /mnt/0/f; sleep 99";
-
-/// Two control groups on one disk, of which io.cost lets one write a hundredth. The limits of the
-/// disk are 1000 requests of either kind a second.
-const UNEQUAL_WEIGHTS: &str = "cd /sys/fs/cgroup
-echo +io +memory > cgroup.subtree_control
-mkdir -p poor rich
-d=$(sed -n 's, /mnt/0 .*,,p' /proc/mounts)
-n=$(cat /sys/class/block/${d#/dev/}/dev)
-echo $n ctrl=user model=linear rbps=1000000000 rseqiops=1000 rrandiops=1000 wbps=1000000000 wseqiops=1000 wrandiops=1000 > io.cost.model
-echo $n enable=1 ctrl=user min=100 max=100 > io.cost.qos
-echo 10 > poor/io.weight && echo 1000 > rich/io.weight
-echo 0 > rich/cgroup.procs
-for i in 1 2; do
-	while :; do dd if=/dev/zero of=/mnt/0/b$i bs=4k count=256 conv=notrunc oflag=direct; done &
-done
-echo 0 > poor/cgroup.procs
-while :; do dd if=/dev/zero of=/mnt/0/f bs=4k count=4 conv=notrunc,fsync; done";
-
-/// The file system behind dm-delay, which delays each request by 20 ms.
-const DELAYED: &str = "d=$(sed -n 's, /mnt/0 .*,,p' /proc/mounts)
-umount /mnt/0
-dmsetup create slow --table \"0 $(cat /sys/class/block/${d#/dev/}/size) delay $d 0 20\" || exit
-mount -t ext4 /dev/dm-0 /mnt/0 || exit
-while :; do echo x >> /mnt/0/f; sync /mnt/0/f; done";
-
-/// 4 clients of an NFS server, which serves the file system to its own machine. The server
-/// answers once those who had locks before it started have had time to claim them. Of the
-/// export's flags, 2 lets clients use any port, and `0x2000` says that the last number is its
-/// name.
-const SERVED: &str = "mount -t nfsd nfsd /proc/fs/nfsd
-echo 10 > /proc/fs/nfsd/nfsv4leasetime
-echo 10 > /proc/fs/nfsd/nfsv4gracetime
-never=2147483647
-echo nfsd 127.0.0.1 $never here > /proc/net/rpc/auth.unix.ip/channel
-echo here /mnt/0 $never $((2 + 0x2000)) 65534 65534 0 > /proc/net/rpc/nfsd.export/channel
-echo 'here 1 \\x00000000' $never /mnt/0 > /proc/net/rpc/nfsd.fh/channel
-echo -3 +4 +4.2 > /proc/fs/nfsd/versions
-echo tcp 2049 > /proc/fs/nfsd/portlist
-echo 4 > /proc/fs/nfsd/threads
-mkdir -p /nfs
-mount -t nfs4 -o vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1 127.0.0.1:/ /nfs || exit
-for i in 1 2 3 4; do while :; do echo x >> /nfs/f$i; sync /nfs/f$i; done & done
-wait";
 
 /// 4 tasks that write in one way of `writer.c`.
 macro_rules! writers {
@@ -396,6 +353,47 @@ pub const CASES: &[Case] = &[
             "device",
             DELAYED,
             "one program after the other syncs, and device mapper delays each request by 20 ms",
+        )
+    },
+    Case {
+        settle_s: "10",
+        remedy: "Array /dev/md0 is being checked",
+        undo: "umount /mnt/0 && echo clear > /sys/block/md0/md/array_state && dmsetup remove half0 half1",
+        ..case(
+            "6.12",
+            "device_checked",
+            "hdd-7200",
+            "device",
+            CHECKED,
+            "one program after the other syncs, and the array below reads all its blocks meanwhile",
+        )
+    },
+    Case {
+        settle_s: "10",
+        remedy: "Bring back a path of /dev/mapper/paths",
+        undo: "umount /mnt/0 && dmsetup remove paths",
+        allow: &["device-mapper: multipath: "],
+        ..case(
+            "6.12",
+            "lasting_without_path",
+            "nvme",
+            "lasting_syncs",
+            WITHOUT_PATH,
+            "a sync begins when the only path to the disk has failed",
+        )
+    },
+    Case {
+        settle_s: "10",
+        remedy: "Extend the thin pool /dev/mapper/pool",
+        undo: "umount /mnt/0 && dmsetup remove thin && dmsetup remove pool && dmsetup remove meta data",
+        allow: &["device-mapper: thin: "],
+        ..case(
+            "6.12",
+            "lasting_without_space",
+            "nvme",
+            "lasting_syncs",
+            WITHOUT_SPACE,
+            "a sync writes 100 MiB, and the pool below has room for 64",
         )
     },
     case(

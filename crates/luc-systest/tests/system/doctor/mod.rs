@@ -2,14 +2,15 @@
 //! predicts LUC's gain, LUC is switched on and both numbers are printed.
 
 mod cases;
+mod loads;
 
 use cases::{CASES, Case};
 use libtest_mimic::Trial;
 use luc_systest::{
-    Answer, Job, Outcome, Trouble, check, fail, guest, is_whole, program, run_jobs, test,
+    Answer, Job, Outcome, Trouble, check, dmsetup, fail, guest, is_whole, program, run_jobs, test,
     tests_on_every,
 };
-use luc_vm::{Content, GuestFile, RunSpec};
+use luc_vm::RunSpec;
 use serde_json::Value;
 
 pub fn tests() -> Vec<Trial> {
@@ -32,10 +33,16 @@ fn on(kernel: &str) -> Outcome {
         .collect::<Result<Vec<_>, _>>()?;
     let mut spec: RunSpec = guest(kernel, &jobs)?;
     spec.files.push(program("/t/writer", "writer.c")?);
-    let dmsetup = Content::Program("/usr/sbin/dmsetup".into());
-    spec.files
-        .push(GuestFile::new("/usr/sbin/dmsetup", dmsetup));
-    let modules = ["loop", "dm-delay", "nfsd", "nfsv4"];
+    spec.files.push(dmsetup());
+    let modules = [
+        "loop",
+        "dm-delay",
+        "dm-round-robin",
+        "dm-thin-pool",
+        "raid1",
+        "nfsd",
+        "nfsv4",
+    ];
     spec.modules.extend(modules.map(str::to_owned));
     // Room for a disk in memory and for its page cache.
     spec.memory_mib = 3072;
@@ -61,6 +68,7 @@ fn job(case: &Case) -> Result<Job, Trouble> {
     Ok(Job::new(case.name, &[case.disk])?
         .script("doctor")
         .mkfs(case.mkfs)
+        .allow(case.allow)
         .env("LOAD", case.load)
         .env("MEASURE", case.measure)
         .env("UNDO", case.undo)

@@ -69,7 +69,7 @@ fn faults(reading: &Reading) -> Family {
         "luc_file_system_fault",
         Kind::Gauge,
         "1 if the file system takes no writes for this reason: journal aborted, shut down, writes \
-         refused after an error, or frozen",
+         refused after an error, a device suspended or halted, or frozen",
         series,
     )
 }
