@@ -14,7 +14,7 @@
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::RangeInclusive;
+use std::ops::{AddAssign, RangeInclusive};
 
 use luc_base::words::{bytes, three, time};
 use luc_control::Dev;
@@ -66,6 +66,25 @@ pub enum Asker {
     Unknown,
 }
 
+/// Time in waits for what another party asked for or wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct WaitedTime {
+    /// Time in syncs behind its commits, ns.
+    pub commits_ns: f64,
+    /// Time in syncs while their own commit wrote its data, ns.
+    pub data_ns: f64,
+    /// Time of writes that slept on buffers of its commits, ns.
+    pub write_delay_ns: f64,
+}
+
+impl AddAssign for WaitedTime {
+    fn add_assign(&mut self, more: Self) {
+        self.commits_ns += more.commits_ns;
+        self.data_ns += more.data_ns;
+        self.write_delay_ns += more.write_delay_ns;
+    }
+}
+
 /// Waits for what another party asked for or wrote.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct WaitedFor {
@@ -73,12 +92,8 @@ pub struct WaitedFor {
     /// `None` unless the asker is known.
     pub name: Option<String>,
     pub cgroup: Option<String>,
-    /// Time in syncs behind its commits, ns.
-    pub commits_ns: f64,
-    /// Time in syncs while their own commit wrote its data, ns.
-    pub data_ns: f64,
-    /// Time of writes that slept on buffers of its commits, ns.
-    pub write_delay_ns: f64,
+    #[serde(flatten)]
+    pub time: WaitedTime,
     /// Bytes that it wrote between the commits before these syncs' and theirs. Each commit counts
     /// once.
     pub data_bytes: u64,
@@ -87,12 +102,12 @@ pub struct WaitedFor {
 impl WaitedFor {
     /// All of this time, ns.
     pub fn total_ns(&self) -> f64 {
-        self.commits_ns + self.data_ns + self.write_delay_ns
+        self.sync_ns() + self.time.write_delay_ns
     }
 
     /// The part of it in syncs, ns.
     pub fn sync_ns(&self) -> f64 {
-        self.commits_ns + self.data_ns
+        self.time.commits_ns + self.time.data_ns
     }
 }
 
@@ -111,7 +126,8 @@ impl Waiter {
     /// Says in sentences whom it waited for, where that matters.
     pub fn told(&self) -> Vec<String> {
         let matters = |other: &&WaitedFor| {
-            self.sync_share(other) >= TOLD_SHARE_MIN || other.write_delay_ns >= TOLD_DELAY_NS_MIN
+            self.sync_share(other) >= TOLD_SHARE_MIN
+                || other.time.write_delay_ns >= TOLD_DELAY_NS_MIN
         };
         let others = self.waited_for.iter().filter(matters).take(TOLD_MAX);
         others.map(|other| self.sentence(other)).collect()
@@ -130,7 +146,7 @@ impl Waiter {
         let mut parts = Vec::new();
         let share = self.sync_share(other);
         if share >= TOLD_SHARE_MIN {
-            let data = if other.data_ns > 0.0 {
+            let data = if other.time.data_ns > 0.0 {
                 format!(" and {} of its data", bytes(other.data_bytes))
             } else {
                 String::new()
@@ -140,8 +156,8 @@ impl Waiter {
                 three(share * 100.0)
             ));
         }
-        if other.write_delay_ns >= TOLD_DELAY_NS_MIN {
-            let delay = time(other.write_delay_ns);
+        if other.time.write_delay_ns >= TOLD_DELAY_NS_MIN {
+            let delay = time(other.time.write_delay_ns);
             parts.push(format!("{delay} in writes, blocked by {commits}"));
         }
         format!("{me} waited {}.", parts.join(", and "))
@@ -454,7 +470,7 @@ pub fn blame_within(
         for (place, ns) in ownership.running(sync.asked_ns, own_begin_ns) {
             let owner = ownership.asked_by[place];
             if owner != Owner::Party(me) {
-                tally.others.entry(owner).or_default().commits_ns += ns;
+                tally.others.entry(owner).or_default().time.commits_ns += ns;
             }
         }
         tally.add_data(me, place, &ownership);
@@ -478,7 +494,7 @@ pub fn blame_within(
             tally.waiter.write_delay_ns += ns;
             let owner = ownership.asked_by[place];
             if owner != Owner::Party(me) {
-                tally.others.entry(owner).or_default().write_delay_ns += ns;
+                tally.others.entry(owner).or_default().time.write_delay_ns += ns;
             }
         }
     }
@@ -508,7 +524,7 @@ impl Tally {
             }
             let owner = Owner::Party(*owner);
             let other = self.others.entry(owner).or_default();
-            other.data_ns += part_ns;
+            other.time.data_ns += part_ns;
             if self.counted.insert(owner, place) != Some(place) {
                 other.data_bytes = other.data_bytes.saturating_add(*bytes);
             }

@@ -94,7 +94,7 @@ fn waits_are_divided_by_hand() {
     let by = &etcd.waited_for[0];
     assert_eq!(by.name.as_deref(), Some("dpkg"));
     assert_eq!(
-        (by.commits_ns, by.data_ns, by.data_bytes),
+        (by.time.commits_ns, by.time.data_ns, by.data_bytes),
         (70.0, 45.0, 300)
     );
     let error = etcd.sync_share(by) - 115.0 / 180.0;
@@ -110,7 +110,7 @@ fn waits_are_divided_by_hand() {
     let delays: Vec<_> = mail
         .waited_for
         .iter()
-        .map(|by| (by.name.as_deref(), by.write_delay_ns))
+        .map(|by| (by.name.as_deref(), by.time.write_delay_ns))
         .chain([(None, mail.write_delay_ns)])
         .collect();
     assert_eq!(
@@ -171,7 +171,7 @@ fn the_timers_commits_have_no_name() {
     );
     let waiters = blamed.waiters;
     let by = &waiters[0].waited_for[0];
-    assert_eq!((by.name.as_deref(), by.commits_ns), (None, 50.0));
+    assert_eq!((by.name.as_deref(), by.time.commits_ns), (None, 50.0));
 }
 
 /// Groups wait for groups: nobody waits for the other processes of its own.
@@ -187,7 +187,7 @@ fn control_groups_are_blamed_as_a_whole() {
     let for_others: Vec<_> = unpack
         .waited_for
         .iter()
-        .map(|by| (by.name.as_deref(), by.commits_ns, by.data_ns))
+        .map(|by| (by.name.as_deref(), by.time.commits_ns, by.time.data_ns))
         .collect();
     assert_eq!(for_others, [(Some("/k8s \"etcd\"?"), 0.0, 15.0)]);
     let etcd = find(&blamed, "/k8s \"etcd\"?");

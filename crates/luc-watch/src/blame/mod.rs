@@ -18,7 +18,7 @@ use luc_trace::{SPAN_BYTES, Sight, Span, SpanKind, Trace};
 
 use crate::WatchError;
 use crate::time::now_ns;
-pub use totals::{BlameTotals, BlamedTime, Party};
+pub use totals::{BlameTotals, Party};
 
 /// Time that a sample covers: long enough for rare syncs, short enough to follow a change.
 pub const WINDOW: Duration = Duration::from_secs(10);

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use luc_model::blame::{Asker, Blame, UNKNOWN_GROUP, WaitedFor};
+use luc_model::blame::{Asker, Blame, UNKNOWN_GROUP, WaitedTime};
 
 /// More groups would be too many series for a page that is read every few seconds: each pair of
 /// groups has up to three.
@@ -24,41 +24,12 @@ pub enum Party {
     Unknown,
 }
 
-/// Time that one party waited for another, ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct BlamedTime {
-    /// In syncs, behind commits that the other asked for.
-    pub commits_ns: f64,
-    /// In syncs, while their own commit wrote the other's data.
-    pub data_ns: f64,
-    /// In writes that slept on buffers of commits that the other asked for.
-    pub write_delay_ns: f64,
-}
-
-impl BlamedTime {
-    fn add(&mut self, other: BlamedTime) {
-        self.commits_ns += other.commits_ns;
-        self.data_ns += other.data_ns;
-        self.write_delay_ns += other.write_delay_ns;
-    }
-}
-
-impl From<&WaitedFor> for BlamedTime {
-    fn from(waited: &WaitedFor) -> Self {
-        Self {
-            commits_ns: waited.commits_ns,
-            data_ns: waited.data_ns,
-            write_delay_ns: waited.write_delay_ns,
-        }
-    }
-}
-
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BlameTotals {
     /// Commits by the one who asked for them first.
     pub commits_asked: BTreeMap<Party, u64>,
     /// By the one who waited, and the one waited for.
-    pub waited: BTreeMap<(Party, Party), BlamedTime>,
+    pub waited: BTreeMap<(Party, Party), WaitedTime>,
 }
 
 impl BlameTotals {
@@ -88,7 +59,7 @@ impl BlameTotals {
                     (Asker::Known | Asker::Unknown, _) => Party::Unknown,
                 };
                 let pair = (me.clone(), blamed);
-                self.waited.entry(pair).or_default().add(other.into());
+                *self.waited.entry(pair).or_default() += other.time;
             }
         }
         let commits = &blame.commits;
@@ -113,7 +84,7 @@ impl BlameTotals {
         }
         for ((waiter, blamed), time) in std::mem::take(&mut self.waited) {
             let pair = (kept(waiter), kept(blamed));
-            self.waited.entry(pair).or_default().add(time);
+            *self.waited.entry(pair).or_default() += time;
         }
     }
 
@@ -134,7 +105,7 @@ impl BlameTotals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use luc_model::blame::{Commits, Waiter};
+    use luc_model::blame::{Commits, WaitedFor, Waiter};
 
     fn group(name: &str) -> Party {
         Party::Group(name.into())
@@ -145,7 +116,10 @@ mod tests {
         let other_of = |other: &&str| WaitedFor {
             asker: Asker::Known,
             name: Some((*other).to_owned()),
-            commits_ns: 10.0,
+            time: WaitedTime {
+                commits_ns: 10.0,
+                ..WaitedTime::default()
+            },
             ..WaitedFor::default()
         };
         let waiter = Waiter {

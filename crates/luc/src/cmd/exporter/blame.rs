@@ -3,7 +3,8 @@
 use luc_watch::blame::{BlameTotals, Party};
 use luc_watch::sample::JournalReading;
 
-use super::text::{Family, Kind, Labels, Value};
+use super::families::{OTHERS, labels};
+use super::text::{Family, Kind, Value};
 
 /// The totals of a journal's watch.
 pub struct Blamed<'a> {
@@ -16,7 +17,7 @@ pub struct Blamed<'a> {
 fn label(party: &Party) -> String {
     match party {
         Party::Group(path) => path.clone(),
-        Party::Others => super::families::OTHERS.into(),
+        Party::Others => OTHERS.into(),
         Party::Nobody => "nobody".into(),
         Party::Unknown => "unknown".into(),
     }
@@ -24,15 +25,11 @@ fn label(party: &Party) -> String {
 
 /// Metrics of the journals that are watched for blame.
 pub fn families(blamed: &[(&JournalReading, Blamed<'_>)]) -> [Family; 3] {
-    let labels = |journal: &JournalReading, more: &[(&'static str, String)]| -> Labels {
-        let mut labels = super::families::labels(journal);
-        labels.extend_from_slice(more);
-        labels
-    };
     let asked = blamed.iter().flat_map(|(journal, blamed)| {
         let asked = blamed.totals.commits_asked.iter();
         asked.map(|(party, commits)| {
-            let labels = labels(journal, &[("cgroup", label(party))]);
+            let mut labels = labels(journal);
+            labels.push(("cgroup", label(party)));
             (labels, Value::Number(*commits as f64))
         })
     });
@@ -46,18 +43,19 @@ pub fn families(blamed: &[(&JournalReading, Blamed<'_>)]) -> [Family; 3] {
             ];
             let waited = parts.into_iter().filter(|(_, ns)| *ns > 0.0);
             waited.map(|(kind, ns)| {
-                let more = [
+                let mut labels = labels(journal);
+                labels.extend([
                     ("cgroup", label(waiter)),
                     ("blamed", label(other)),
                     ("kind", kind.to_owned()),
-                ];
-                (labels(journal, &more), Value::Number(ns / 1e9))
+                ]);
+                (labels, Value::Number(ns / 1e9))
             })
         })
     });
     let lost = blamed.iter().filter_map(|(journal, blamed)| {
         let lost = blamed.lost? as f64;
-        Some((labels(journal, &[]), Value::Number(lost)))
+        Some((labels(journal), Value::Number(lost)))
     });
     [
         Family::new(

@@ -12,9 +12,10 @@ use super::http::{Asked, Server, asked};
 use super::text::{Family, Kind, Value, render};
 use super::textfile;
 use luc_bpf::TaskCounts;
+use luc_model::blame::WaitedTime;
 use luc_power::meter::Meter;
 use luc_trace::{Sight, Unseen};
-use luc_watch::blame::{BlameTotals, BlamedTime, Party};
+use luc_watch::blame::{BlameTotals, Party};
 use luc_watch::sample::toys::reading;
 use luc_watch::sample::{GroupTotals, JournalReading, Reading, WaitingSyncs};
 
@@ -415,10 +416,10 @@ fn the_alerts_use_what_there_is() {
 fn who_is_blamed_has_labels_and_the_unknown_no_series() {
     let reading = full();
     let group = |path: &str| Party::Group(path.to_owned());
-    let time = BlamedTime {
+    let time = WaitedTime {
         commits_ns: 2e9,
         write_delay_ns: 5e8,
-        ..BlamedTime::default()
+        ..WaitedTime::default()
     };
     let totals = BlameTotals {
         commits_asked: [(group("/a \"b\"\n"), 3), (Party::Nobody, 1)].into(),

@@ -11,7 +11,7 @@ use super::draw::draw;
 use super::state::{Action, Event, Key, Sort, State, View};
 use super::{terminal, text};
 use crate::cmd::means::ByMeans;
-use luc_model::blame::{Asker, Blame, Commits, WaitedFor, Waiter};
+use luc_model::blame::{Asker, Blame, Commits, WaitedFor, WaitedTime, Waiter};
 use luc_watch::blame::BlameSample;
 use luc_watch::sample::toys::sample_of;
 use luc_watch::sample::{ProcessSample, Snapshot, WaitingSyncs};
@@ -89,7 +89,10 @@ fn blame() -> BlameSample {
     let by = |asker, name: Option<&str>, commits_ns| WaitedFor {
         asker,
         name: name.map(str::to_owned),
-        commits_ns,
+        time: WaitedTime {
+            commits_ns,
+            ..WaitedTime::default()
+        },
         ..WaitedFor::default()
     };
     let waiter = |name: &str, group: Option<&str>, commits_asked, waited_for| Waiter {
