@@ -23,7 +23,7 @@ pub fn busy(system: &dyn System, device: Dev) -> Vec<BusyArray> {
         // In a frozen array no such work may start.
         let is_idle = matches!(action.as_str(), "" | "idle" | "frozen");
         (!is_idle).then(|| BusyArray {
-            node: disks::node(system, disk),
+            node: disks::node_of(system, disk),
             action,
         })
     });
@@ -38,13 +38,14 @@ mod tests {
     #[test]
     fn an_array_below_a_volume_is_found_while_it_works() {
         let found = |action: &str| {
-            let (_tree, machine) = tree(&[
+            let (folder, machine) = tree(&[
                 ("sys/dev/block/253:0/dev", "253:0\n"),
                 ("sys/dev/block/253:0/slaves/md0", ""),
                 ("sys/class/block/md0/dev", "9:0\n"),
-                ("sys/dev/block/9:0/uevent", "DEVTYPE=disk\nDEVNAME=md0\n"),
-                ("sys/dev/block/9:0/md/sync_action", action),
+                ("sys/class/block/md0/md/sync_action", action),
             ]);
+            let number = folder.path().join("sys/dev/block/9:0");
+            std::os::unix::fs::symlink("../../class/block/md0", number).expect("linked");
             busy(&machine, "253:0".parse().expect("a number"))
         };
         let checked = BusyArray {

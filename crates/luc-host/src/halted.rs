@@ -27,7 +27,7 @@ pub(crate) fn halted(system: &dyn System, devices: &[Dev]) -> Option<Fault> {
         }
         let state = read("device/state")?;
         KEEPING.contains(&state.as_str()).then(|| Fault::Halted {
-            device: disks::node(system, disk),
+            device: disks::node_of(system, disk),
             state,
         })
     })
@@ -65,7 +65,10 @@ mod tests {
             std::fs::write(path, text).expect("written");
         };
         let found = |device: &str| halted(&machine, &[device.parse().expect("a number")]);
-        put("8:0/uevent", "MAJOR=8\nMINOR=0\nDEVNAME=sda\n");
+        let sda = folder.path().join("sys/class/block/sda");
+        std::fs::create_dir(sda).expect("made");
+        let number = folder.path().join("sys/dev/block/8:0");
+        std::os::unix::fs::symlink("../../class/block/sda", number).expect("linked");
         for (file, text) in [
             ("253:0/dm/suspended", "0\n"),
             ("8:0/device/state", "running\n"),

@@ -81,7 +81,7 @@ impl Journal {
             log_device: journal_device
                 .as_deref()
                 .and_then(|name| disks::named(system, name)),
-            journal_device: journal_device.map(|name| node(system, &name)),
+            journal_device: journal_device.map(|name| disks::node(system, &name)),
             block_bytes: superblock
                 .as_ref()
                 .and_then(|superblock| superblock.block_bytes),
@@ -90,7 +90,7 @@ impl Journal {
                 .and_then(|superblock| superblock.journal_at),
             fast_commit: superblock.map(|superblock| superblock.fast_commit),
             device_bytes: device_bytes(system, &name),
-            node: node(system, &name),
+            node: disks::node(system, &name),
             options: mount.options.clone(),
             device: mount.device,
             kind: mount.kind.clone(),
@@ -154,15 +154,6 @@ fn device_bytes(system: &dyn System, name: &str) -> Option<u64> {
     sectors.checked_mul(512)
 }
 
-/// The node of a block device. Device mapper's are known by their own names, not by the kernel's.
-fn node(system: &dyn System, name: &str) -> String {
-    let mapped = system.read(&format!("/sys/class/block/{name}/dm/name"));
-    match mapped.as_deref().map(str::trim) {
-        Ok(mapped) if !mapped.is_empty() => format!("/dev/mapper/{mapped}"),
-        _ => format!("/dev/{}", name.replace('!', "/")),
-    }
-}
-
 /// Process ID of the thread of a file system's journal. It tells mounts apart: every mount starts a
 /// new thread, whereas mount numbers are used again and differ between namespaces.
 pub fn thread(system: &dyn System, name: &str) -> Option<u32> {
@@ -172,23 +163,17 @@ pub fn thread(system: &dyn System, name: &str) -> Option<u32> {
 
 /// Process ID of the thread of the journal on a device.
 pub fn thread_of(system: &dyn System, device: Dev) -> Option<u32> {
-    thread(system, &kernel_name(system, device)?)
+    thread(system, &disks::name(system, device)?)
 }
 
 /// Fast commits of the file system on a device since its mount; `None` if the kernel does not tell.
 pub fn fast_commits(system: &dyn System, device: Dev) -> Option<u64> {
-    let name = kernel_name(system, device)?;
+    let name = disks::name(system, device)?;
     let info = system.read(&format!("/proc/fs/ext4/{name}/fc_info")).ok()?;
     let mut counts = info
         .lines()
         .filter_map(|line| line.strip_suffix(" commits"));
     counts.find_map(|count| count.parse().ok())
-}
-
-/// The kernel's name of a block device, with `!` for `/` as sysfs writes it.
-fn kernel_name(system: &dyn System, device: Dev) -> Option<String> {
-    let link = system.link(&format!("/sys/dev/block/{device}")).ok()?;
-    Some(link.file_name()?.to_str()?.to_owned())
 }
 
 /// The kernel's names of all file systems that the ext4 driver serves.
@@ -245,7 +230,7 @@ pub fn journals(system: &dyn System) -> std::io::Result<Vec<Journal>> {
 
 /// The kernel's name of a mount's block device, or else the name that the mount gives.
 fn device_name(system: &dyn System, mount: &Mount) -> String {
-    kernel_name(system, mount.device).unwrap_or_else(|| {
+    disks::name(system, mount.device).unwrap_or_else(|| {
         let source = mount.source.strip_prefix("/dev/").unwrap_or(&mount.source);
         source.replace('/', "!")
     })

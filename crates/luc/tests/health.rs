@@ -87,7 +87,6 @@ fn a_device_that_keeps_requests_is_a_fault() {
         machine.put(&format!("/sys/dev/block/254:16/{file}"), text);
     };
     put("dev", "254:16\n");
-    put("uevent", "DEVNAME=vdb\n");
     put("device/state", "blocked\n");
     let halted = machine.run(&["status", "/srv/data"]);
     let told = "/dev/vdb takes no requests (its state is \"blocked\"), so writers wait; ";

@@ -1,5 +1,4 @@
-//! Limits on I/O that syncs wait for: of control groups, and of devices that hinder
-//! requests.
+//! Limits on I/O that syncs wait for: of control groups, and of devices that hinder requests.
 
 use super::account::Account;
 use super::evidence::PART_MIN;
