@@ -23,6 +23,16 @@ pub(crate) fn needed(system: &dyn System, device: Dev) -> Vec<Dev> {
     disks.filter_map(|disk| number(system, &disk)).collect()
 }
 
+/// The one disk that a device lies on, below all layers; `None` if it lies on several.
+pub(crate) fn only_disk(system: &dyn System, device: Dev) -> Option<Dev> {
+    let mut only = None;
+    for layer in layers(system, device) {
+        let [disk] = &layer[..] else { return None };
+        only = number(system, disk);
+    }
+    only
+}
+
 /// The folders of a device's disk, of the disks that it lies on, and so on.
 fn layers(system: &dyn System, device: Dev) -> impl Iterator<Item = Vec<String>> {
     let first = disk_of(system, &format!("/sys/dev/block/{device}"));

@@ -15,6 +15,7 @@ pub mod arrays;
 pub mod cgroup;
 pub mod check;
 pub mod cpufreq;
+pub mod disk_work;
 mod disks;
 mod error;
 mod fault;

@@ -97,6 +97,10 @@ pub(super) fn advice(diagnosis: &Diagnosis, facts: &Facts) -> Vec<String> {
         ));
     }
     advice.extend(facts.busy_arrays.iter().map(BusyArray::advice));
+    let syncer = diagnosis.processes.causes.first();
+    let syncer = syncer.map(|it| it.name.as_str());
+    let work = diagnosis.disk_work.iter();
+    advice.extend(work.flat_map(|work| work.advice(facts, syncer)));
     for row in KINDS {
         let of_row = |verdict: &&Verdict| verdict.kind == row.of;
         if diagnosis

@@ -84,6 +84,33 @@ impl BusyArray {
     }
 }
 
+/// The kind of requests that compete with syncs for the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// Reads of the file system's device.
+    Reads,
+    /// Discards on the file system's device.
+    Discards,
+    /// Everything on the disk that does not go through the file system's device.
+    Others,
+}
+
+/// Requests of one kind that competed with syncs during the watch.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DiskWork {
+    pub work: Work,
+    /// Node of the device where they were counted.
+    pub node: String,
+    /// How many were in progress on average.
+    pub in_progress_mean: f64,
+    pub requests_per_s: f64,
+    pub bytes_per_s: f64,
+    /// The process that reads most, or the device through which most of the others' requests go;
+    /// `None` if there is none, or it is unknown.
+    pub by: Option<String>,
+}
+
 /// Facts about a file system that are not in its trace; `None` if unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Facts {
@@ -119,6 +146,8 @@ pub struct Facts {
     pub hindering_devices: Vec<HinderingDevice>,
     /// Arrays of the file system that something else keeps busy.
     pub busy_arrays: Vec<BusyArray>,
+    /// Requests that competed with its syncs for its disk.
+    pub disk_work: Vec<DiskWork>,
     /// The reasons why the tracer could not see some events, one sentence each.
     pub unseen_why: Vec<String>,
     /// The reason why LUC cannot run on that machine, if known.

@@ -15,6 +15,7 @@
 mod account;
 mod advice;
 mod confidence;
+mod disk_work;
 mod evidence;
 mod facts;
 mod gain;
@@ -33,7 +34,7 @@ pub use account::Account;
 pub use advice::Help;
 pub use confidence::{Confidence, Level};
 pub use evidence::{Evidence, Verdict, VerdictKind};
-pub use facts::{BusyArray, Facts, HinderingDevice, IoLimit, Limiter, Luc};
+pub use facts::{BusyArray, DiskWork, Facts, HinderingDevice, IoLimit, Limiter, Luc, Work};
 pub(crate) use gain::STOCK_ERROR_SHARE_MAX;
 pub use gain::{Gain, Gains};
 pub use glimpse::{Behind, Glimpse, ModuleCounts, glimpse, render_glimpse};
@@ -87,6 +88,8 @@ pub struct Diagnosis {
     pub fast_commits: Option<u64>,
     /// The I/O limit that syncs wait for.
     pub io_limit: Option<IoLimit>,
+    /// Requests that keep the disk busy while syncs wait for it.
+    pub disk_work: Vec<DiskWork>,
 }
 
 impl Diagnosis {
@@ -172,6 +175,7 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
         untimed,
         fast_commits: facts.fast_commits,
         io_limit,
+        disk_work: disk_work::competing(facts),
     };
     diagnosis.advice = advice::advice(&diagnosis, facts);
     diagnosis.next_command = advice::next_command(&diagnosis, facts);

@@ -5,8 +5,8 @@ use crate::common::{DEV, Little, MS, span};
 use crate::text::check_text;
 use crate::{SECOND, facts};
 use luc_model::diagnosis::{
-    BusyArray, Diagnosis, Facts, HinderingDevice, IoLimit, Level, Limiter, Relief, VerdictKind,
-    diagnose, render,
+    BusyArray, Diagnosis, DiskWork, Facts, HinderingDevice, IoLimit, Level, Limiter, Relief,
+    VerdictKind, Work, diagnose, render,
 };
 use luc_trace::{EARLIER, Span, SpanKind, Task, Trace, UNFINISHED, UNTIMED};
 
@@ -255,6 +255,72 @@ fn an_array_that_is_checked_is_named() {
     );
     assert!(advice.contains("/sys/block/md0/md/"), "{advice}");
     assert!(judged("reshape").contains("is being changed, "));
+}
+
+#[test]
+fn requests_that_keep_the_disk_busy_are_named() {
+    let judged = |work, in_progress_mean: f64, by: Option<&str>, options: &str| {
+        let work = DiskWork {
+            work,
+            node: "/dev/vdb".into(),
+            in_progress_mean,
+            requests_per_s: 1234.0,
+            bytes_per_s: 1_048_576.0,
+            by: by.map(Into::into),
+        };
+        let facts = Facts {
+            disk_work: vec![work],
+            mount_options: Some(options.into()),
+            ..watched()
+        };
+        let got = diagnose(&data_bound(), DEV, &facts);
+        check_text(&got);
+        (got.disk_work.len(), got.advice.join(" "), got.relief)
+    };
+    let syncer = diagnose(&data_bound(), DEV, &watched()).processes.causes[0]
+        .name
+        .clone();
+    for (work, by, options, told) in [
+        (
+            Work::Reads,
+            Some("tar"),
+            "rw",
+            "Let tar read at another time",
+        ),
+        (
+            Work::Reads,
+            None,
+            "rw",
+            "Something reads from /dev/vdb, 1 MiB per second in 1,234 requests",
+        ),
+        (
+            Work::Reads,
+            Some(&*syncer),
+            "rw",
+            "More memory for its cache saves reads.",
+        ),
+        (Work::Discards, None, "rw,discard", "Mount without discard"),
+        (Work::Discards, None, "rw", "let fstrim run at a quiet time"),
+        (
+            Work::Others,
+            Some("/dev/vdc2"),
+            "rw",
+            "this file system, mostly /dev/vdc2, 1 MiB",
+        ),
+        (
+            Work::Others,
+            None,
+            "rw",
+            "others than this file system, 1 MiB",
+        ),
+    ] {
+        let (busy, advice, relief) = judged(work, 0.5, by, options);
+        assert!(advice.contains(told), "{advice}");
+        assert_eq!((busy, relief), (1, Relief::Other));
+        let (busy, advice, _) = judged(work, 0.1, by, options);
+        assert!(!advice.contains("/dev/vdb"), "{advice}");
+        assert_eq!(busy, 0);
+    }
 }
 
 #[test]

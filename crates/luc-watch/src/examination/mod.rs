@@ -17,9 +17,11 @@ use luc_host::journal::{self, Journal};
 use luc_host::layout::Layouts;
 use luc_host::mapped::{self, Hindrance};
 use luc_host::{
-    System, arrays, going_on, kernel, preconditions, process, rotation, sysfs, watching,
+    System, arrays, disk_work, going_on, kernel, preconditions, process, rotation, sysfs, watching,
 };
-use luc_model::diagnosis::{BusyArray, Facts, HinderingDevice, IoLimit, Limiter, Luc};
+use luc_model::diagnosis::{
+    BusyArray, DiskWork, Facts, HinderingDevice, IoLimit, Limiter, Luc, Work,
+};
 use luc_power::meter::{Energy, Meter as EnergyMeter};
 use luc_trace::{Header, Trace};
 
@@ -137,6 +139,7 @@ impl Examiner {
         let groups = io_limits::groups(system);
         let limits = io_limits::measure(system, &devices, &groups);
         let delayed = io_shares::measure(system, &devices, &groups);
+        let counting = disk_work::count(system, &devices);
         let fast_commits = |dev: Dev| journal::fast_commits(system, dev);
         let fast_before: Vec<Option<u64>> = devices.iter().map(|dev| fast_commits(*dev)).collect();
         let mut notes = Vec::new();
@@ -167,6 +170,7 @@ impl Examiner {
                 Events::Counted(record)
             }
         };
+        let mut disk_work = counting.end(system);
         let energy = meter.zip(energy_before);
         let energy = energy.map(|(meter, before)| before.until(&meter.sample()).energy());
         for ((dev, facts), before) in file_systems.iter_mut().zip(fast_before) {
@@ -184,6 +188,8 @@ impl Examiner {
             facts.io_limits.extend(stalled(delayed, system));
             facts.hindering_devices = hindering(*dev, system);
             facts.busy_arrays = busy_arrays(*dev, system);
+            let work = disk_work.remove(dev).unwrap_or_default();
+            facts.disk_work = work.into_iter().map(competing).collect();
         }
         Ok(Examined {
             events,
@@ -285,6 +291,21 @@ fn busy_arrays(dev: Dev, system: &dyn System) -> Vec<BusyArray> {
     let busy = arrays::busy(system, dev).into_iter();
     let array = busy.map(|arrays::BusyArray { node, action }| BusyArray { node, action });
     array.collect()
+}
+
+fn competing(work: disk_work::DiskWork) -> DiskWork {
+    DiskWork {
+        work: match work.work {
+            disk_work::Work::Reads => Work::Reads,
+            disk_work::Work::Discards => Work::Discards,
+            disk_work::Work::Others => Work::Others,
+        },
+        node: work.node,
+        in_progress_mean: work.in_progress_mean,
+        requests_per_s: work.requests_per_s,
+        bytes_per_s: work.bytes_per_s,
+        by: work.by,
+    }
 }
 
 /// Causes of the waits of syncs that are going on, by thread.

@@ -6,7 +6,8 @@
 //! others are presets of `luc-lab disks`.
 
 use super::loads::{
-    CHECKED, CREATE_STORM, DELAYED, ONE_SYNC, SERVED, UNEQUAL_WEIGHTS, WITHOUT_PATH, WITHOUT_SPACE,
+    BESIDE_OTHERS, BESIDE_READS, CHECKED, CREATE_STORM, DELAYED, DISCARDED, ONE_SYNC, SERVED,
+    UNEQUAL_WEIGHTS, WITHOUT_PATH, WITHOUT_SPACE,
 };
 
 /// One case. The cases of a kernel are grouped by answer.
@@ -366,6 +367,44 @@ pub const CASES: &[Case] = &[
             "device",
             CHECKED,
             "one program after the other syncs, and the array below reads all its blocks meanwhile",
+        )
+    },
+    Case {
+        settle_s: "2",
+        remedy: "Let sh read at another time",
+        ..case(
+            "6.12",
+            "device_beside_reads",
+            "hdd-7200",
+            "device",
+            BESIDE_READS,
+            "one program after the other syncs, and a shell's programs read from the disk meanwhile",
+        )
+    },
+    Case {
+        settle_s: "2",
+        remedy: "mostly /dev/mapper/half1, ",
+        undo: "umount /mnt/0 && dmsetup remove half0 half1",
+        ..case(
+            "6.12",
+            "device_beside_others",
+            "hdd-7200",
+            "device",
+            BESIDE_OTHERS,
+            "one program after the other syncs, while the other half of the disk is written",
+        )
+    },
+    Case {
+        settle_s: "4",
+        remedy: "Mount without discard",
+        undo: "umount /mnt/0 && dmsetup remove slow && losetup -d /dev/loop0 && umount /ram",
+        ..case(
+            "6.12",
+            "device_discarding",
+            "nvme",
+            "device",
+            DISCARDED,
+            "each commit that frees blocks waits for their discards",
         )
     },
     Case {

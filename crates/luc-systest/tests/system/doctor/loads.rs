@@ -52,6 +52,39 @@ echo active > $md/array_state
 while :; do echo check > $md/sync_action; sleep 1; done 2> /dev/null &
 while :; do echo x >> /mnt/0/f; sync /mnt/0/f; done";
 
+/// A program that reads 8 MiB from the disk over and over, beside one that syncs.
+pub const BESIDE_READS: &str = "dd if=/dev/zero of=/mnt/0/read bs=1M count=8 conv=fsync
+while :; do dd if=/mnt/0/read of=/dev/null bs=64k iflag=direct; done 2> /dev/null &
+while :; do echo x >> /mnt/0/f; sync /mnt/0/f; done";
+
+/// The file system on the first half of the disk, while something writes to the other half.
+pub const BESIDE_OTHERS: &str = "d=$(sed -n 's, /mnt/0 .*,,p' /proc/mounts)
+umount /mnt/0
+half=$(($(cat /sys/class/block/${d#/dev/}/size) / 2))
+for i in 0 1; do
+	dmsetup create half$i --table \"0 $half linear $d $((i * half))\" || exit
+done
+/sbin/mke2fs -q -F -t ext4 /dev/dm-0 && mount -t ext4 /dev/dm-0 /mnt/0 || exit
+while :; do dd if=/dev/zero of=/dev/dm-1 bs=64k count=64 oflag=direct conv=notrunc; done 2> /dev/null &
+while :; do echo x >> /mnt/0/f; sync /mnt/0/f; done";
+
+/// A file system with the mount option discard, on a disk in memory that takes discards, behind
+/// dm-delay, which makes each take 20 ms. Every second file is removed, so a sync discards eight
+/// pieces.
+pub const DISCARDED: &str = "umount /mnt/0
+mkdir -p /ram && mount -t tmpfs none /ram && dd if=/dev/zero of=/ram/image bs=1M count=64
+losetup /dev/loop0 /ram/image || exit
+dmsetup create slow --table '0 131072 delay /dev/loop0 0 20' || exit
+/sbin/mke2fs -q -F -t ext4 -E nodiscard /dev/dm-0
+mount -t ext4 -o discard /dev/dm-0 /mnt/0 || exit
+while :; do
+	for i in 0 1 2 3 4 5 6 7; do echo x > /mnt/0/gone$i; echo x > /mnt/0/kept$i; done
+	sync /mnt/0/kept7
+	rm /mnt/0/gone*
+	echo x > /mnt/0/last
+	sync /mnt/0/last
+done";
+
 /// The file system behind dm-multipath, which keeps requests while its only path has failed. The
 /// path is back once the doctor has looked.
 pub const WITHOUT_PATH: &str = "d=$(sed -n 's, /mnt/0 .*,,p' /proc/mounts)
