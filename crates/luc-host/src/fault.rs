@@ -12,6 +12,8 @@ pub enum Fault {
     JournalAborted {
         /// The error, if the kernel tells it.
         errno: Option<u32>,
+        /// The mount point of a file system that it lies on and that has no free space.
+        full: Option<String>,
     },
     /// The file system was shut down by force.
     ShutDown,
@@ -31,16 +33,23 @@ pub enum Fault {
     },
     /// Writers wait until the file system is thawed.
     Frozen,
+    /// Its device is a file of a file system that has a fault.
+    Below {
+        /// That file system's mount point or device.
+        place: String,
+        fault: Box<Fault>,
+    },
 }
 
 /// The words of each fault, for programs.
-pub const FAULTS: [&str; 6] = [
+pub const FAULTS: [&str; 7] = [
     "journal_aborted",
     "shut_down",
     "writes_refused",
     "suspended",
     "halted",
     "frozen",
+    "fault_below",
 ];
 
 impl Fault {
@@ -53,6 +62,7 @@ impl Fault {
             Self::Suspended { .. } => FAULTS[3],
             Self::Halted { .. } => FAULTS[4],
             Self::Frozen => FAULTS[5],
+            Self::Below { .. } => FAULTS[6],
         }
     }
 
@@ -65,6 +75,7 @@ impl Fault {
             Self::Suspended { .. } => "suspended",
             Self::Halted { .. } => "device halted",
             Self::Frozen => "frozen",
+            Self::Below { .. } => "fault below",
         }
     }
 
@@ -72,6 +83,7 @@ impl Fault {
     pub(crate) fn aborted(errno: u32) -> Self {
         Self::JournalAborted {
             errno: (errno != 0).then_some(errno),
+            full: None,
         }
     }
 }
@@ -81,13 +93,20 @@ impl fmt::Display for Fault {
         const AFTER_ERROR: &str = "unmount it, run fsck, and mount it again (the kernel log tells \
                                    the cause)";
         match self {
-            Self::JournalAborted { errno } => {
+            Self::JournalAborted { errno, full } => {
                 f.write_str("it takes no writes, because its journal is aborted")?;
                 if let Some(errno) = errno.and_then(|errno| i32::try_from(errno).ok()) {
                     let error = io::Error::from_raw_os_error(errno);
                     write!(f, " ({})", plain(&error))?;
                 }
-                write!(f, "; {AFTER_ERROR}")
+                match full {
+                    Some(full) => write!(
+                        f,
+                        ", and {full}, on which it lies, has no free space; make room there, then \
+                         {AFTER_ERROR}"
+                    ),
+                    None => write!(f, "; {AFTER_ERROR}"),
+                }
             }
             Self::ShutDown => f.write_str(
                 "it takes no writes, because it was shut down by force; unmount it and mount it \
@@ -109,6 +128,9 @@ impl fmt::Display for Fault {
             Self::Frozen => f.write_str(
                 "it is frozen, so writers wait; `fsfreeze --unfreeze` with its mount point thaws it",
             ),
+            Self::Below { place, fault } => {
+                write!(f, "it lies on a file of {place}, which has a fault: {fault}")
+            }
         }
     }
 }

@@ -10,13 +10,14 @@ use std::iter;
 use std::path::Path;
 
 use luc_bpf::{JournalLister, JournalState};
+use luc_control::Dev;
 use serde::{Serialize, Serializer};
 
 use crate::fault::Fault;
-use crate::halted;
 use crate::journal::Journal;
-use crate::superblock;
+use crate::mounts::{self, Mount};
 use crate::system::System;
+use crate::{disks, halted, stack, superblock};
 
 /// Whether a file system takes writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,9 +71,9 @@ impl HealthCheck {
     pub fn look(&self, system: &dyn System, journals: &[Journal]) -> Vec<Health> {
         let listed = self.0.as_ref().map(JournalLister::list);
         let states = listed.and_then(Result::ok).unwrap_or_default();
+        let table = mounts::mounts(system).unwrap_or_default();
         let health = |journal: &Journal| {
-            let mut states = states.iter();
-            let state = states.find(|state| state.device == journal.device);
+            let state = states.iter().find(|state| state.device == journal.device);
             let fault = match state {
                 Some(state) => fault_of(state),
                 None => shown(system, journal),
@@ -80,6 +81,14 @@ impl HealthCheck {
             let fault = match fault {
                 // Device mapper freezes the file system, too, and only it can thaw that.
                 None | Some(Fault::Frozen) => halted(system, journal).or(fault),
+                Some(_) => fault,
+            };
+            let fault = match fault {
+                None => below(system, &states, &table, journal),
+                Some(Fault::JournalAborted { errno, .. }) => Some(Fault::JournalAborted {
+                    errno,
+                    full: full_below(system, &table, journal),
+                }),
                 Some(_) => fault,
             };
             let sound = state.map_or(Health::Unknown, |_| Health::Sound);
@@ -95,12 +104,59 @@ impl HealthCheck {
     }
 }
 
+/// The devices of a file system and of its journal.
+fn devices(journal: &Journal) -> Vec<Dev> {
+    let own = iter::once(journal.device);
+    own.chain(journal.log_device).collect()
+}
+
 /// The fault of a device that the file system or its journal lies on.
 fn halted(system: &dyn System, journal: &Journal) -> Option<Fault> {
-    let devices: Vec<_> = iter::once(journal.device)
-        .chain(journal.log_device)
-        .collect();
-    halted::halted(system, &devices)
+    halted::halted(system, &devices(journal))
+}
+
+/// The fault of a file system on whose files this one or its journal lies.
+fn below(
+    system: &dyn System,
+    states: &[JournalState],
+    table: &[Mount],
+    journal: &Journal,
+) -> Option<Fault> {
+    let mut hosts = hosts(system, table, journal);
+    hosts.find_map(|host| {
+        let state = states.iter().find(|state| state.device == host);
+        let fault = state.and_then(fault_of);
+        let fault = fault.or_else(|| halted::halted(system, &[host]))?;
+        let point = mounts::points_of(table, host).into_iter().next();
+        Some(Fault::Below {
+            place: point.map_or_else(
+                || disks::node_of(system, host),
+                |point| point.display().to_string(),
+            ),
+            fault: Box::new(fault),
+        })
+    })
+}
+
+/// The mount point of a file system on whose files this one or its journal lies and that has no
+/// free space.
+fn full_below(system: &dyn System, table: &[Mount], journal: &Journal) -> Option<String> {
+    let points = hosts(system, table, journal).filter_map(|host| {
+        let points = mounts::points_of(table, host);
+        Some(points.first()?.display().to_string())
+    });
+    let is_full = |point: &String| {
+        let space = rustix::fs::statvfs(system.path(point));
+        space.is_ok_and(|space| space.f_blocks > 0 && space.f_bavail == 0)
+    };
+    points.into_iter().find(is_full)
+}
+
+/// The devices of the file systems on whose files this one or its journal lies.
+fn hosts(system: &dyn System, table: &[Mount], journal: &Journal) -> impl Iterator<Item = Dev> {
+    let devices = devices(journal).into_iter();
+    let hosts = devices.flat_map(|device| stack::lies_on(system, table, device));
+    hosts.collect::<Vec<_>>().into_iter()
 }
 
 /// The fault that the kernel's state of a journal amounts to.
@@ -141,7 +197,7 @@ mod tests {
     #[test]
     fn the_kernels_state_is_read_as_one_fault() {
         let sound = JournalState {
-            device: luc_control::Dev { major: 8, minor: 1 },
+            device: Dev { major: 8, minor: 1 },
             frozen: false,
             shut_down: false,
             emergency_read_only: false,
@@ -155,7 +211,7 @@ mod tests {
             aborted: Some(errno),
             ..sound
         };
-        let errno = |errno| Some(Fault::JournalAborted { errno });
+        let errno = |errno| Some(Fault::JournalAborted { errno, full: None });
         assert_eq!(fault_of(&aborted(5)), errno(Some(5)));
         assert_eq!(fault_of(&aborted(0)), errno(None));
         assert_eq!(fault_of(&aborted(108)), Some(Fault::ShutDown));

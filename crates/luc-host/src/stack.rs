@@ -25,10 +25,16 @@ pub fn attached_below(
     attached: &[Attached],
 ) -> std::io::Result<Vec<String>> {
     let table = mounts::mounts(system)?;
-    let mut found = Vec::new();
-    below(system, &table, device, DEPTH_MAX, &mut found);
+    let found = lies_on(system, &table, device);
     let on = attached.iter().filter(|one| found.contains(&one.device));
     Ok(on.map(|one| one.name.clone()).collect())
+}
+
+/// Devices of the file systems that the one on this device lies on, the nearest first.
+pub(crate) fn lies_on(system: &dyn System, table: &[Mount], device: Dev) -> Vec<Dev> {
+    let mut found = Vec::new();
+    below(system, table, device, DEPTH_MAX, &mut found);
+    found
 }
 
 /// Names of the loop devices that can be written, by the file system that their files lie on.

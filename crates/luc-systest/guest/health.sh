@@ -8,7 +8,7 @@ each_names() {
 	word=$1 short=$2 words=$3 name=${4:-nullb0}
 	check 36 "luc: /mnt/0: $words*" luc on /mnt/0
 	check 36 "luc: /mnt/0: $words*" timeout 10 luc doctor --seconds 1 /mnt/0
-	check 36 "/mnt/0: $words*1 of 1 file systems takes no writes*" \
+	check 36 "*/mnt/0: $words* of * file systems take*no writes*" \
 		timeout 10 luc doctor --all --seconds 1
 	check 36 "*\"health\": \"$word\"*" timeout 10 luc doctor --all --seconds 1 --json
 	check 36 "luc: /mnt/0: $words*" timeout 10 luc try --minutes 0.05 /mnt/0
@@ -107,6 +107,32 @@ for how in "" --nolockfs; do
 done
 umount /mnt/0 || bad "umount"
 yes "remove" dmsetup remove slow
+mount -t ext4 /dev/nullb0 /mnt/0 || bad "mount"
+check 0 "on: *" luc on /mnt/0
+
+# The file system on whose file it lies is frozen, and then full.
+check 0 "off: *" luc off /mnt/0
+umount /mnt/0 || bad "umount"
+mkdir -p /mnt/outer
+mount -t ext4 /dev/nullb0 /mnt/outer || bad "mount"
+dd if=/dev/zero of=/mnt/outer/image bs=1M seek=24 count=0 2> /dev/null
+losetup /dev/loop0 /mnt/outer/image || bad "losetup"
+/sbin/mke2fs -q -F -b 4096 -J size=4 /dev/loop0 || bad "mke2fs"
+mount -t ext4 /dev/loop0 /mnt/0 || bad "mount"
+check 0 "on: *" luc on /mnt/0
+yes "freeze below" fsfreeze --freeze /mnt/outer
+each_names fault_below "fault below" \
+	"it lies on a file of /mnt/outer, which has a fault: it is frozen, so writers wait; " loop0
+yes "thaw below" fsfreeze --unfreeze /mnt/outer
+check 0 "on: *" luc on /mnt/0
+dd if=/dev/zero of=/mnt/outer/all bs=64k 2> /dev/null
+luc-lab bench create-fsync --threads 2 --seconds 5 --warmup-s 0 /mnt/0 > /dev/null 2>&1
+full="its journal is aborted (*), and /mnt/outer, on which it lies, has no free space; make room"
+each_names journal_aborted "journal aborted" "it takes no writes, because $full there, then " loop0
+umount /mnt/0 || bad "umount"
+losetup -d /dev/loop0
+rm /mnt/outer/all /mnt/outer/image
+umount /mnt/outer || bad "umount"
 mount -t ext4 /dev/nullb0 /mnt/0 || bad "mount"
 check 0 "on: *" luc on /mnt/0
 

@@ -99,6 +99,23 @@ fn a_device_that_keeps_requests_is_a_fault() {
     assert_holds(&machine.run(&["status", "/srv/data"]), "luc, steering");
 }
 
+#[test]
+fn a_fault_of_the_file_system_below_is_its_own() {
+    let machine = working();
+    machine.put(
+        "/sys/dev/block/254:16/loop/backing_file",
+        "/srv/images/disk.img\n",
+    );
+    let file = "/proc/self/mountinfo";
+    let table = machine.read(file).expect("a mount table");
+    let outer = "40 1 8:1 / /srv/images rw - ext4 /dev/sda1 rw\n";
+    machine.put(file, table + outer);
+    machine.put("/sys/dev/block/8:1/dev", "8:1\n");
+    assert_holds(&machine.run(&["status", "/srv/data"]), "luc, steering");
+    machine.put("/sys/dev/block/8:1/device/state", "blocked\n");
+    assert_snapshot!(asked(&machine));
+}
+
 /// Without BPF, a file system without a visible fault may have an invisible one.
 #[test]
 fn health_is_unknown_or_told_for_programs() {

@@ -7,8 +7,8 @@
 
 use libtest_mimic::Trial;
 use luc_systest::{
-    Answer, Job, NULL_BLK_FAILS, Outcome, Replacement, Trouble, broken_sources, check, dmsetup,
-    failed, fault_jobs, guest, guest_source, module, program, run_jobs, tests_on_every,
+    Answer, Job, Outcome, Replacement, Trouble, broken_sources, check, dmsetup, failed, fault_jobs,
+    guest, guest_source, module, program, run_jobs, tests_on_every,
 };
 use luc_vm::{Content, GuestFile};
 
@@ -24,10 +24,24 @@ pub fn tests() -> Vec<Trial> {
     tests
 }
 
+/// Kernel log lines of `null_blk` that fails, and of a loop device whose file has no space.
+const HEALTH_LINES: &[&str] = &[
+    "I/O error, dev nullb0",
+    "I/O error, dev loop0",
+    "Buffer I/O error on dev",
+    "EXT4-fs error (device nullb0)",
+    "EXT4-fs error (device loop0)",
+    "EXT4-fs warning (device loop0)",
+    "EXT4-fs (nullb0)",
+    "EXT4-fs (loop0)",
+    "JBD2: ",
+    "Aborting journal on device ",
+];
+
 fn jobs() -> Result<Vec<Job>, Trouble> {
     let mut jobs = fault_jobs()?;
     jobs.extend([
-        Job::new("health", &["1ms:8:64M"])?.allow(NULL_BLK_FAILS),
+        Job::new("health", &["1ms:8:64M"])?.allow(HEALTH_LINES),
         Job::new("fast", &["1ms:8:64M"])?.mkfs(&["-O", "fast_commit"]),
         Job::new("many", &["1ms:8:32M"; 8])?,
         Job::new("sequence", &["1ms:8:64M"])?,
@@ -42,7 +56,8 @@ fn faults(kernel: &str) -> Outcome {
     spec.cpu_mips = 250.0;
     spec.files.push(program("/t/shutdown", "shutdown.c")?);
     spec.files.push(dmsetup());
-    spec.modules.push("dm-mod".to_owned());
+    let modules = ["dm-mod", "loop"];
+    spec.modules.extend(modules.map(str::to_owned));
     let answer = run_jobs(&spec, &jobs)?;
     keeps_up_with_a_full_journal(&answer)?;
     many_are_independent(&answer)

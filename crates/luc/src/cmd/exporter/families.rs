@@ -69,7 +69,8 @@ fn faults(reading: &Reading) -> Family {
         "luc_file_system_fault",
         Kind::Gauge,
         "1 if the file system takes no writes for this reason: journal aborted, shut down, writes \
-         refused after an error, a device suspended or halted, or frozen",
+         refused after an error, a device suspended or halted, frozen, or a fault of the file \
+         system that holds its file",
         series,
     )
 }
