@@ -44,18 +44,35 @@ pub struct DiskWork {
 #[derive(Debug)]
 pub struct Counting {
     since: Instant,
-    devices: BTreeMap<Dev, Counted>,
+    file_systems: BTreeMap<Dev, Counted>,
     /// Bytes read from disks, by process.
     readers: BTreeMap<u32, u64>,
 }
 
+/// A file system's counters at the start.
 #[derive(Debug)]
 struct Counted {
-    own: Stat,
-    /// If the device lies on one other disk alone.
-    disk: Option<(Dev, Stat)>,
-    /// The other devices on that disk that nothing else lies on.
-    siblings: Vec<(Dev, Stat)>,
+    /// Its devices: its own, and its journal's if that is another.
+    own: Vec<Part>,
+    /// The disks below them.
+    disks: Vec<Disk>,
+}
+
+/// A block device with its counters.
+#[derive(Debug)]
+struct Part {
+    device: Dev,
+    before: Stat,
+}
+
+/// A disk that the file system may share.
+#[derive(Debug)]
+struct Disk {
+    whole: Part,
+    /// The file system's devices on it.
+    own: Vec<Dev>,
+    /// The other devices on it that nothing else lies on.
+    others: Vec<Part>,
 }
 
 /// Requests of one kind.
@@ -74,22 +91,15 @@ struct Stat {
     discards: Tally,
 }
 
-/// Starts to count on the devices of these file systems.
-pub fn count(system: &dyn System, devices: &[Dev]) -> Counting {
-    let counted = devices.iter().filter_map(|device| {
-        let own = Stat::of(system, *device)?;
-        let disk = disks::only_disk(system, *device).filter(|disk| disk != device);
-        let disk = disk.and_then(|disk| Some((disk, Stat::of(system, disk)?)));
-        let siblings = disk.map(|(disk, _)| siblings(system, *device, disk));
-        let counted = Counted {
-            own,
-            disk,
-            siblings: siblings.unwrap_or_default(),
-        };
-        Some((*device, counted))
+/// Starts to count on the devices of these file systems, each with its journal's device if that is
+/// another.
+pub fn count(system: &dyn System, file_systems: &[(Dev, Option<Dev>)]) -> Counting {
+    let counted = file_systems.iter().map(|(device, log)| {
+        let own: Vec<Dev> = std::iter::once(*device).chain(*log).collect();
+        (*device, Counted::new(system, &own))
     });
     Counting {
-        devices: counted.collect(),
+        file_systems: counted.collect(),
         readers: readers(system),
         since: Instant::now(),
     }
@@ -107,37 +117,55 @@ impl Counting {
             before: self.readers,
             now: readers(system),
         };
-        let devices = self.devices.into_iter().map(|(device, counted)| {
-            let work = counted.work(system, device, &readers, time);
-            (device, work.unwrap_or_default())
-        });
-        devices.collect()
+        let work = self
+            .file_systems
+            .into_iter()
+            .map(|(device, counted)| (device, counted.work(system, &readers, time)));
+        work.collect()
     }
 }
 
 impl Counted {
-    /// `None` if the device is gone.
-    fn work(
-        &self,
-        system: &dyn System,
-        device: Dev,
-        readers: &Readers,
-        time: Duration,
-    ) -> Option<Vec<DiskWork>> {
-        let own = Stat::of(system, device)?.since(&self.own);
-        let mut found = vec![
-            (
-                Work::Reads,
-                device,
-                own.reads,
-                readers.most(system, own.reads.bytes),
-            ),
-            (Work::Discards, device, own.discards, None),
-        ];
-        if let Some((disk, before)) = &self.disk {
-            let all = Stat::of(system, *disk)?.since(before).sum();
-            let others = all.since(&own.sum());
-            found.push((Work::Others, *disk, others, self.sibling(system, others)));
+    fn new(system: &dyn System, own: &[Dev]) -> Self {
+        let mut disks: BTreeMap<Dev, Vec<Dev>> = BTreeMap::new();
+        for device in own {
+            if let Some(disk) = disks::only_disk(system, *device).filter(|disk| disk != device) {
+                disks.entry(disk).or_default().push(*device);
+            }
+        }
+        let disks = disks.into_iter().filter_map(|(disk, own)| {
+            Some(Disk {
+                whole: Part::new(system, disk)?,
+                others: others(system, disk, &own),
+                own,
+            })
+        });
+        Self {
+            own: own.iter().filter_map(|it| Part::new(system, *it)).collect(),
+            disks: disks.collect(),
+        }
+    }
+
+    fn work(&self, system: &dyn System, readers: &Readers, time: Duration) -> Vec<DiskWork> {
+        let own: BTreeMap<Dev, Stat> = self
+            .own
+            .iter()
+            .filter_map(|part| Some((part.device, part.since(system)?)))
+            .collect();
+        let mut found = Vec::new();
+        for (device, stat) in &own {
+            let reader = readers.most(system, stat.reads.bytes);
+            found.push((Work::Reads, *device, stat.reads, reader));
+            found.push((Work::Discards, *device, stat.discards, None));
+        }
+        for disk in &self.disks {
+            let Some(all) = disk.whole.since(system) else {
+                continue;
+            };
+            let own = disk.own.iter().filter_map(|device| own.get(device));
+            let others = own.fold(all.sum(), |left, own| left.since(&own.sum()));
+            let most = disk.most(system, others);
+            found.push((Work::Others, disk.whole.device, others, most));
         }
         let found = found
             .into_iter()
@@ -150,18 +178,29 @@ impl Counted {
             bytes_per_s: per_s(tally.bytes, time),
             by,
         });
-        Some(work.collect())
+        work.collect()
+    }
+}
+
+impl Part {
+    fn new(system: &dyn System, device: Dev) -> Option<Self> {
+        let before = Stat::of(system, device)?;
+        Some(Self { device, before })
     }
 
+    /// `None` if the device is gone.
+    fn since(&self, system: &dyn System) -> Option<Stat> {
+        Some(Stat::of(system, self.device)?.since(&self.before))
+    }
+}
+
+impl Disk {
     /// The device through which at least half of the others' bytes go.
-    fn sibling(&self, system: &dyn System, others: Tally) -> Option<String> {
-        let bytes = |(device, before): &(Dev, Stat)| {
-            let now = Stat::of(system, *device)?;
-            Some((*device, now.since(before).sum().bytes))
-        };
-        let most = self.siblings.iter().filter_map(bytes);
-        let (device, bytes) = most.max_by_key(|(_, bytes)| *bytes)?;
-        let most = bytes > 0 && bytes >= others.bytes / 2;
+    fn most(&self, system: &dyn System, all: Tally) -> Option<String> {
+        let bytes = |part: &Part| Some((part.device, part.since(system)?.sum().bytes));
+        let others = self.others.iter().filter_map(bytes);
+        let (device, bytes) = others.max_by_key(|(_, bytes)| *bytes)?;
+        let most = bytes > 0 && bytes >= all.bytes / 2;
         most.then(|| {
             let node = disks::node_of(system, device);
             let mounts = mounts::mounts(system).unwrap_or_default();
@@ -177,21 +216,20 @@ fn per_s(count: u64, time: Duration) -> f64 {
     count as f64 / time.as_secs_f64().max(1e-9)
 }
 
-/// The other devices on the same disk that nothing else lies on.
-fn siblings(system: &dyn System, device: Dev, disk: Dev) -> Vec<(Dev, Stat)> {
+/// The devices on a disk that nothing else lies on, without these.
+fn others(system: &dyn System, disk: Dev, own: &[Dev]) -> Vec<Part> {
     let names = system.list("/sys/class/block").unwrap_or_default();
-    let siblings = names.iter().filter_map(|name| {
+    let others = names.iter().filter_map(|name| {
         let holders = system.list(&format!("/sys/class/block/{name}/holders"));
         if holders.is_ok_and(|holders| !holders.is_empty()) {
             return None;
         }
-        let other = disks::named(system, name)?;
-        let apart = other != device && other != disk;
-        let shares = apart && disks::only_disk(system, other) == Some(disk);
-        shares.then_some(())?;
-        Some((other, Stat::of(system, other)?))
+        let device = disks::named(system, name)?;
+        let apart = device != disk && !own.contains(&device);
+        let shares = apart && disks::only_disk(system, device) == Some(disk);
+        shares.then(|| Part::new(system, device))?
     });
-    siblings.collect()
+    others.collect()
 }
 
 impl Stat {
@@ -362,7 +400,7 @@ mod tests {
     #[test]
     fn what_competes_is_told_apart() {
         let (folder, machine) = machine();
-        let counting = count(&machine, &[PARTITION]);
+        let counting = count(&machine, &[(PARTITION, None)]);
         let own = stat([200, 819_200, 3_000], [50, 409_600, 900], [4, 4096, 1_000]);
         put(folder.path(), "sda1", &own);
         let log = stat(NONE, [70, 512_000, 2_000], NONE);
@@ -401,9 +439,23 @@ mod tests {
     }
 
     #[test]
+    fn a_journal_on_the_same_disk_is_no_other() {
+        let (folder, machine) = machine();
+        let log: Dev = "253:0".parse().expect("a number");
+        let counting = count(&machine, &[(PARTITION, Some(log))]);
+        let written = stat(NONE, [10, 40_960, 20], NONE);
+        for name in ["sda1", "dm-0"] {
+            put(folder.path(), name, &written);
+        }
+        put(folder.path(), "sda", &stat(NONE, [20, 81_920, 40], NONE));
+        let found = counting.after(&machine, Duration::from_secs(1));
+        assert_eq!(found[&PARTITION], []);
+    }
+
+    #[test]
     fn two_possible_readers_are_none() {
         let (folder, machine) = machine();
-        let counting = count(&machine, &[PARTITION]);
+        let counting = count(&machine, &[(PARTITION, None)]);
         put(folder.path(), "sda1", &stat([9, 1_024_000, 9], NONE, NONE));
         for pid in [7, 8] {
             let io = folder.path().join(format!("proc/{pid}/io"));

@@ -35,7 +35,7 @@ pub struct Journal {
     pub journal_device: Option<String>,
     /// The number of the journal's own device.
     #[serde(skip)]
-    pub(crate) log_device: Option<Dev>,
+    pub log_device: Option<Dev>,
     /// True if fast commits are switched on in the superblock, if it could be read.
     pub fast_commit: Option<bool>,
     /// Size of a block in bytes, if the superblock could be read.

@@ -48,6 +48,8 @@ pub enum Events {
 /// An examination that can begin.
 pub struct Examiner {
     file_systems: Vec<(Dev, Facts)>,
+    /// Devices of journals that lie on another than their file system.
+    logs: BTreeMap<Dev, Dev>,
     source: Source,
     /// Missing sources, one line each.
     pub lacks: Vec<String>,
@@ -74,6 +76,9 @@ impl Examiner {
     ) -> Result<Self, Refused> {
         let mut file_systems = facts(journals, system);
         let devs = journals.iter().map(|journal| journal.device);
+        let logs = journals.iter();
+        let logs = logs.filter_map(|journal| Some((journal.device, journal.log_device?)));
+        let logs: BTreeMap<Dev, Dev> = logs.collect();
         let mut settings = Settings::new(devs.collect(), Detail::Spans);
         settings.means = means.map_or(settings.means, |one| vec![one]);
         let error = match watching::attach(&settings, system) {
@@ -84,6 +89,7 @@ impl Examiner {
                 }
                 return Ok(Self {
                     file_systems,
+                    logs,
                     source: Source::Tracer(Box::new(tracer), settings),
                     // A diagnosis lists unseen events itself.
                     lacks: Vec::new(),
@@ -122,6 +128,7 @@ impl Examiner {
         lacks.extend(obstacle.map(|why| format!("only the module's counters are read: {why}")));
         Ok(Self {
             file_systems,
+            logs,
             source,
             lacks,
         })
@@ -139,7 +146,9 @@ impl Examiner {
         let groups = io_limits::groups(system);
         let limits = io_limits::measure(system, &devices, &groups);
         let delayed = io_shares::measure(system, &devices, &groups);
-        let counting = disk_work::count(system, &devices);
+        let logs = |device: &Dev| (*device, self.logs.get(device).copied());
+        let with_logs: Vec<_> = devices.iter().map(logs).collect();
+        let counting = disk_work::count(system, &with_logs);
         let fast_commits = |dev: Dev| journal::fast_commits(system, dev);
         let fast_before: Vec<Option<u64>> = devices.iter().map(|dev| fast_commits(*dev)).collect();
         let mut notes = Vec::new();
