@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use luc_control::Dev;
+use luc_trace::printable;
 
 use crate::system::System;
 use crate::{disks, mounts, process};
@@ -205,7 +206,10 @@ impl Disk {
             let node = disks::node_of(system, device);
             let mounts = mounts::mounts(system).unwrap_or_default();
             match mounts::points_of(&mounts, device).first() {
-                Some(point) => format!("{node} (mounted at {})", point.display()),
+                Some(point) => format!(
+                    "{node} (mounted at {})",
+                    printable(&point.to_string_lossy())
+                ),
                 None => node,
             }
         })
@@ -371,7 +375,7 @@ mod tests {
             ("proc/8/comm", "cat\n"),
             (
                 "proc/self/mountinfo",
-                "30 1 253:0 / /var/log rw - ext4 /dev/mapper/vg-log rw\n",
+                "30 1 253:0 / /var/\\033log rw - ext4 /dev/mapper/vg-log rw\n",
             ),
         ]);
         let link = |from: &str, to: &str| {
@@ -427,7 +431,7 @@ mod tests {
                     by: by.map(Into::into),
                 }
             };
-        let log = "/dev/mapper/vg-log (mounted at /var/log)";
+        let log = "/dev/mapper/vg-log (mounted at /var/?log)";
         assert_eq!(
             found.remove(&PARTITION).expect("counted"),
             [

@@ -7,10 +7,11 @@
 //! on the device, which records the error of an abort. The state of the devices below is in sysfs.
 
 use std::iter;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use luc_bpf::{JournalLister, JournalState};
 use luc_control::Dev;
+use luc_trace::printable;
 use serde::{Serialize, Serializer};
 
 use crate::fault::Fault;
@@ -122,8 +123,8 @@ fn below(
     table: &[Mount],
     journal: &Journal,
 ) -> Option<Fault> {
-    let mut hosts = hosts(system, table, journal);
-    hosts.find_map(|host| {
+    let hosts = hosts(system, table, journal);
+    hosts.into_iter().find_map(|host| {
         let state = states.iter().find(|state| state.device == host);
         let fault = state.and_then(fault_of);
         let fault = fault.or_else(|| halted::halted(system, &[host]))?;
@@ -131,7 +132,7 @@ fn below(
         Some(Fault::Below {
             place: point.map_or_else(
                 || disks::node_of(system, host),
-                |point| point.display().to_string(),
+                |point| printable(&point.to_string_lossy()),
             ),
             fault: Box::new(fault),
         })
@@ -141,22 +142,23 @@ fn below(
 /// The mount point of a file system on whose files this one or its journal lies and that has no
 /// free space.
 fn full_below(system: &dyn System, table: &[Mount], journal: &Journal) -> Option<String> {
-    let points = hosts(system, table, journal).filter_map(|host| {
-        let points = mounts::points_of(table, host);
-        Some(points.first()?.display().to_string())
-    });
-    let is_full = |point: &String| {
-        let space = rustix::fs::statvfs(system.path(point));
+    let mut points = hosts(system, table, journal)
+        .into_iter()
+        .filter_map(|host| mounts::points_of(table, host).into_iter().next());
+    let is_full = |point: &PathBuf| {
+        let space = rustix::fs::statvfs(system.path(&point.to_string_lossy()));
         space.is_ok_and(|space| space.f_blocks > 0 && space.f_bavail == 0)
     };
-    points.into_iter().find(is_full)
+    let full = points.find(is_full)?;
+    Some(printable(&full.to_string_lossy()))
 }
 
 /// The devices of the file systems on whose files this one or its journal lies.
-fn hosts(system: &dyn System, table: &[Mount], journal: &Journal) -> impl Iterator<Item = Dev> {
+fn hosts(system: &dyn System, table: &[Mount], journal: &Journal) -> Vec<Dev> {
     let devices = devices(journal).into_iter();
-    let hosts = devices.flat_map(|device| stack::lies_on(system, table, device));
-    hosts.collect::<Vec<_>>().into_iter()
+    devices
+        .flat_map(|device| stack::lies_on(system, table, device))
+        .collect()
 }
 
 /// The fault that the kernel's state of a journal amounts to.
