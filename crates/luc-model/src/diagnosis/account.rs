@@ -176,6 +176,13 @@ impl Account {
         share(part_ns, self.operations_ns).min(1.0)
     }
 
+    /// Returns how many times as fast threads would be that never wait for others' commits, which
+    /// is the most that LUC can give.
+    pub(super) fn gain_max(&self) -> f64 {
+        let lost = self.of_operations(self.behind_ns + self.buffer_ns + self.locked_ns);
+        1.0 / (1.0 - lost)
+    }
+
     /// Returns a part as a share of the time of syncs.
     pub(super) fn of_syncs(&self, part_ns: f64) -> f64 {
         share(part_ns, self.sync_ns).min(1.0)

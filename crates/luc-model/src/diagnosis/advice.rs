@@ -8,7 +8,7 @@ use crate::blame::told_apart;
 use serde::Serialize;
 
 /// A smaller gain is lost in the variation from day to day.
-const GAIN_MIN: f64 = 1.05;
+pub(super) const GAIN_MIN: f64 = 1.05;
 /// The commit interval that ext4 uses by default, s.
 const COMMIT_INTERVAL_S: u64 = 5;
 /// Below this many syncs per commit, no sync asked for most commits.
@@ -22,7 +22,7 @@ pub enum Help {
     Would,
     /// The upper end is noticeable, but the lower end is no gain or the gain itself is too small.
     May,
-    /// Not even the upper end is noticeable.
+    /// Not even the upper end is noticeable, or too little time is lost to gain as much.
     WouldNot,
     /// There is no estimate of the gain, or it cannot be trusted.
     Unknown,

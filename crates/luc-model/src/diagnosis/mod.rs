@@ -31,6 +31,7 @@ mod victims;
 mod words;
 
 pub use account::Account;
+use advice::GAIN_MIN;
 pub use advice::Help;
 pub use confidence::{Confidence, Level};
 pub use evidence::{Evidence, Verdict, VerdictKind};
@@ -153,7 +154,16 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
     }
     let mut confidence = Confidence::new(trace, &observed, &slices, &verdicts, facts, luc);
     confidence.lower_by_untimed(&untimed, slices.whole.table.sync.count);
-    let luc_help = Help::from_gain(gains.luc.as_ref());
+    let foretold = Help::from_gain(gains.luc.as_ref());
+    // Where the replay does not know, the account may, if it misses nothing.
+    let doubtful = gains.luc.is_some() && matches!(foretold, Help::May | Help::Unknown);
+    let all_seen = asking_seen && !unseen::any_wait(&trace.unseen);
+    let sure = all_seen && confidence.level != Level::Low;
+    let luc_help = if doubtful && sure && account.gain_max() < GAIN_MIN {
+        Help::WouldNot
+    } else {
+        foretold
+    };
     let mut diagnosis = Diagnosis {
         file_system: facts.path.clone().unwrap_or_else(|| dev.to_string()),
         verdicts,

@@ -105,6 +105,13 @@ fn luc(diagnosis: &Diagnosis) -> String {
         };
         return format!("The gain from LUC is unknown: {why}.");
     };
+    if diagnosis.luc_help == Help::WouldNot && Help::from_gain(Some(gain)) != Help::WouldNot {
+        return format!(
+            "LUC would not help: {} times the operations per second at most, as next to no time is \
+             lost to others' commits.",
+            words::three(diagnosis.account.gain_max())
+        );
+    }
     let times = words::times_range(Estimate {
         value: gain.ratio,
         low: gain.low,

@@ -3,7 +3,7 @@
 use crate::common::{DEV, Little, MS, span};
 use crate::{facts, judge};
 use luc_control::{Dev, Reason};
-use luc_model::diagnosis::{Facts, Level, Luc, Relief, VerdictKind, diagnose, render};
+use luc_model::diagnosis::{Facts, Help, Level, Luc, Relief, VerdictKind, diagnose, render};
 use luc_trace::{Event, Record, Span, SpanKind, Trace};
 
 /// With batching, the two convoys of the default load share one commit, which is almost twice as
@@ -270,4 +270,37 @@ fn a_gain_without_the_commits_is_doubted() {
     assert!(!gain.trusted && !gain.doubts.is_empty(), "{gain:?}");
     assert!(render(&got).contains("Do not trust it: "));
     assert_ne!(got.next_command.as_deref(), Some("luc on /srv/data"));
+}
+
+/// One program after the other, on a disk that is now fast, now slow: the predicted gain has a wide
+/// interval, but nothing waits for another's commit.
+#[test]
+fn luc_is_not_tried_where_nobody_waits_for_others() {
+    let slow = |tid: u64| tid.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
+    let mut at_ns = 10_000 * MS;
+    let mut spans = Vec::new();
+    for tid in 1..400 {
+        let begin_ns = at_ns + MS * (1 + slow(tid * 7) / 8);
+        let end_ns = begin_ns + MS * (20 + slow(tid) / 4);
+        let tid = u32::try_from(tid).expect("a small number");
+        spans.push(Span {
+            tid,
+            ..span(SpanKind::Commit, 0, begin_ns, end_ns)
+        });
+        spans.push(Span {
+            tid,
+            done_tid: tid - 1,
+            ..span(SpanKind::Fsync, 100 + tid, begin_ns, end_ns)
+        });
+        at_ns = end_ns;
+    }
+    let got = diagnose(&Trace::from_spans(spans), DEV, &facts());
+    let text = render(&got);
+    assert_eq!(got.verdicts[0].kind, VerdictKind::Device, "{text}");
+    assert_eq!(got.luc_help, Help::WouldNot, "{text}");
+    assert_eq!(got.relief, Relief::Device, "{text}");
+    let high = got.gain.and_then(|gain| gain.high).expect("an interval");
+    assert!(high >= 1.05, "{text}");
+    let told = "LUC would not help: 1.00 times the operations per second at most";
+    assert!(text.contains(told), "{text}");
 }
