@@ -3,12 +3,13 @@
 bad_blocks=/sys/kernel/config/nullb/nullb0/badblocks
 error=/sys/fs/ext4/nullb0/trigger_fs_error
 
-# each_names WORD SHORT WORDS [NAME]: LUC is on for /mnt/0, which has this fault.
+# each_names WORD SHORT WORDS [NAME ALL]: LUC is on for /mnt/0, which has this fault. ALL is the
+# start of what `doctor --all` says.
 each_names() {
-	word=$1 short=$2 words=$3 name=${4:-nullb0}
+	word=$1 short=$2 words=$3 name=${4:-nullb0} all=${5:-/mnt/0: $words*1 of 1 file systems takes}
 	check 36 "luc: /mnt/0: $words*" luc on /mnt/0
 	check 36 "luc: /mnt/0: $words*" timeout 10 luc doctor --seconds 1 /mnt/0
-	check 36 "*/mnt/0: $words* of * file systems take*no writes*" \
+	check 36 "$all no writes*" \
 		timeout 10 luc doctor --all --seconds 1
 	check 36 "*\"health\": \"$word\"*" timeout 10 luc doctor --all --seconds 1 --json
 	check 36 "luc: /mnt/0: $words*" timeout 10 luc try --minutes 0.05 /mnt/0
@@ -122,13 +123,15 @@ mount -t ext4 /dev/loop0 /mnt/0 || bad "mount"
 check 0 "on: *" luc on /mnt/0
 yes "freeze below" fsfreeze --freeze /mnt/outer
 each_names fault_below "fault below" \
-	"it lies on a file of /mnt/outer, which has a fault: it is frozen, so writers wait; " loop0
+	"it lies on a file of /mnt/outer, which has a fault: it is frozen, so writers wait; " loop0 \
+	"*/mnt/0: it lies on a file of /mnt/outer, which has a fault: *2 of 2 file systems take"
 yes "thaw below" fsfreeze --unfreeze /mnt/outer
 check 0 "on: *" luc on /mnt/0
 dd if=/dev/zero of=/mnt/outer/all bs=64k 2> /dev/null
 luc-lab bench create-fsync --threads 2 --seconds 5 --warmup-s 0 /mnt/0 > /dev/null 2>&1
 full="its journal is aborted (*), and /mnt/outer, on which it lies, has no free space; make room"
-each_names journal_aborted "journal aborted" "it takes no writes, because $full there, then " loop0
+each_names journal_aborted "journal aborted" "it takes no writes, because $full there, then " loop0 \
+	"*/mnt/0: it takes no writes, because $full there, then *1 of 2 file systems takes"
 umount /mnt/0 || bad "umount"
 losetup -d /dev/loop0
 rm /mnt/outer/all /mnt/outer/image
