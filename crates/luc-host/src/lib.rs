@@ -33,6 +33,7 @@ pub mod module;
 pub mod mounts;
 pub mod preconditions;
 pub mod process;
+pub mod processor_waits;
 pub mod rotation;
 pub mod settings;
 pub mod stack;

@@ -29,6 +29,8 @@ pub struct Account {
     pub behind_ns: f64,
     /// Part of `sync_ns` in the serving commit, or in the flush of the disk's cache, ns.
     pub own_ns: f64,
+    /// Part of `sync_ns` after the serving commit had ended, ns.
+    pub back_ns: f64,
     /// Time in writes, without the syncs inside them, ns.
     pub write_ns: f64,
     /// Time in waits for the journal in other operations, ns.
@@ -45,6 +47,8 @@ pub struct Account {
     pub busiest_thread_share: f64,
     /// Share of the trace's time in which a commit ran.
     pub commit_busy_share: f64,
+    /// Time in which a commit ran, or a sync waited for one, ns.
+    pub awaited_ns: f64,
     /// Share of the commits' time in which they wrote the data of files (data=ordered).
     pub commit_data_share: f64,
     /// Share of the served syncs that waited only for their own commit: after they asked, at most a
@@ -78,6 +82,7 @@ impl Account {
         let commits = observed.commits.iter().map(|c| (c.begin_ns, c.end_ns));
         let running = joined(commits.collect(), 0);
         let covered = Covered::by(&running);
+        let mut awaited = running.clone();
         let (mut served, mut own_only) = (0_u64, 0_u64);
         for sync in &observed.syncs {
             self.sync_ns += sync.duration_ns() as f64;
@@ -91,6 +96,8 @@ impl Account {
                     let behind_ns = covered.within_ns((asked_ns, begin_ns));
                     self.behind_ns += behind_ns as f64;
                     self.own_ns += (done_ns - begin_ns) as f64;
+                    self.back_ns += (end_ns - done_ns) as f64;
+                    awaited.push((asked_ns, end_ns));
                     served += 1;
                     own_only += u64::from(behind_ns <= (end_ns - asked_ns) / 10);
                 }
@@ -103,6 +110,7 @@ impl Account {
         }
         self.own_only_share = share(own_only as f64, served as f64);
         self.commit_busy_share = share(total_ns(&running) as f64, self.duration_ns);
+        self.awaited_ns = total_ns(&joined(awaited, 0)) as f64;
     }
 
     fn add_waits(&mut self, trace: &Trace, observed: &Observed) {
@@ -265,6 +273,7 @@ mod tests {
             flush_ns: 25.0,
             behind_ns: 60.0,
             own_ns: 80.0 + 40.0,
+            back_ns: 5.0,
             write_ns: 60.0,
             elsewhere_ns: 7.0,
             buffer_ns: 30.0,
@@ -273,6 +282,7 @@ mod tests {
             busy_share: (185.0 + 30.0 + 40.0 + 7.0) / 400.0,
             busiest_thread_share: (185.0 + 30.0 + 40.0 + 7.0) / 400.0,
             commit_busy_share: 160.0 / 400.0,
+            awaited_ns: 275.0 - 100.0,
             commit_data_share: 24.0 / 160.0,
             own_only_share: 0.0,
         };

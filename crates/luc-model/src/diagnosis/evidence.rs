@@ -1,7 +1,7 @@
 //! A verdict, and the sentences and numbers that support it.
 
 use super::account::Account;
-use super::facts::{Facts, IoLimit};
+use super::facts::{CpuLimit, Facts, IoLimit};
 use super::gain::Gains;
 use super::slices::{Estimate, Slice, Slices};
 use super::{unseen, words};
@@ -19,6 +19,10 @@ pub(super) const PART_MIN: f64 = 0.10;
 /// It must also take this much of all threads' time per second: users do not notice less.
 pub(super) const LOST_PER_S_MIN_NS: f64 = 20e6;
 
+/// Syncs that spend this share of their time on data, on the disk, or on waits for a processor, are
+/// bound by it.
+pub(super) const BOUND_SHARE_MIN: f64 = 0.50;
+
 /// Syncs rarer than this, such as those of an editor or a logger, hardly ever coincide.
 pub(super) const RARE_SYNCS_PER_S: f64 = 2.0;
 
@@ -31,6 +35,7 @@ pub enum VerdictKind {
     DataFlush,
     Device,
     JournalTooSmall,
+    Processor,
     NoPressure,
     Unclear,
 }
@@ -61,6 +66,7 @@ pub(super) struct Case<'a> {
     pub unseen: &'a Unseen,
     pub facts: &'a Facts,
     pub lasting: &'a LastingSyncs,
+    pub cpu_limit: Option<&'a CpuLimit>,
     pub untimed: &'a UntimedSyncs,
     /// The process of the longest of these syncs.
     pub lasting_process: &'a str,

@@ -111,6 +111,37 @@ pub struct DiskWork {
     pub by: Option<String>,
 }
 
+/// How long the journal's thread waited for a processor during the watch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ThreadWait {
+    pub pid: u32,
+    /// As a share of the watched time.
+    pub waited_share: f64,
+    /// The share of that time for which it ran.
+    pub ran_share: f64,
+}
+
+/// The processes of one name and control group that used most processor time during the watch.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Busiest {
+    pub name: String,
+    /// `None` if unknown.
+    pub cgroup: Option<String>,
+    /// Their share of the time that all processes used.
+    pub used_share: f64,
+}
+
+/// A limit on the processor time of a control group, `cpu.max`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CpuLimit {
+    /// Path of the group.
+    pub of: String,
+    /// As its file writes it, such as `10000 100000`.
+    pub setting: String,
+    /// The share of its periods in which the group used all of it, and had to wait.
+    pub throttled_share: f64,
+}
+
 /// Facts about a file system that are not in its trace; `None` if unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Facts {
@@ -148,6 +179,11 @@ pub struct Facts {
     pub busy_arrays: Vec<BusyArray>,
     /// Requests that competed with its syncs for its disk.
     pub disk_work: Vec<DiskWork>,
+    pub journal_thread: Option<ThreadWait>,
+    /// The share of the processors' time in which they were busy.
+    pub processors_busy_share: Option<f64>,
+    pub busiest: Option<Busiest>,
+    pub cpu_limits: Vec<CpuLimit>,
     /// The reasons why the tracer could not see some events, one sentence each.
     pub unseen_why: Vec<String>,
     /// The reason why LUC cannot run on that machine, if known.

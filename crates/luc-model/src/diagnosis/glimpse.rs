@@ -9,6 +9,7 @@
 use super::confidence::LOST_SHARE;
 use super::evidence::{Evidence, LOST_PER_S_MIN_NS, PART_MIN, RARE_SYNCS_PER_S, VerdictKind};
 use super::facts::{Facts, Luc};
+use super::kinds::processor;
 use super::slices::Estimate;
 use super::{Relief, advice, luc_in, unseen, words};
 use crate::stats::share;
@@ -236,7 +237,16 @@ pub fn glimpse(counts: ModuleCounts, lines: Option<&[Record]>, dev: Dev, facts: 
                 let first = behind.low_ns > counts.write_delay_ns.unwrap_or(0) as f64;
                 kinds.insert(if first { 0 } else { kinds.len() }, VerdictKind::SyncDelays);
             } else if behind.high_share() < PART_MIN {
-                kinds.push(VerdictKind::Device);
+                let busy_ns =
+                    counts.commits.unwrap_or(0) as f64 * counts.commit_avg_ns.unwrap_or(0) as f64;
+                let busy_share = share(busy_ns, counts.duration_ns as f64);
+                let waits = processor::glimpsed(facts, busy_share);
+                kinds.push(
+                    waits
+                        .as_ref()
+                        .map_or(VerdictKind::Device, |_| VerdictKind::Processor),
+                );
+                evidence.extend(waits);
             } else {
                 unknown.push("whether syncs wait for the commits of others: they may".into());
             }

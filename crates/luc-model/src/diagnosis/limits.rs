@@ -1,8 +1,9 @@
-//! Limits on I/O that syncs wait for: of control groups, and of devices that hinder requests.
+//! Limits that syncs wait for: on the I/O of control groups, on that of devices that hinder
+//! requests, and on the processor time of control groups.
 
 use super::account::Account;
 use super::evidence::PART_MIN;
-use super::facts::{Facts, IoLimit, Limiter};
+use super::facts::{CpuLimit, Facts, IoLimit, Limiter};
 use super::words;
 use crate::observed::{Observed, is_sync};
 use crate::stats::share;
@@ -34,26 +35,54 @@ fn of_groups(trace: &Trace, observed: &Observed, account: &Account, facts: &Fact
     if facts.io_limits.is_empty() {
         return Vec::new();
     }
-    let mut time_ns: BTreeMap<String, f64> = BTreeMap::new();
-    let syncs = trace
-        .each_span()
-        .filter(|span| span.dev == observed.dev && is_sync(span.kind));
-    for sync in syncs {
-        let group = trace
-            .process(sync.tgid, sync.pid)
-            .cgroup
-            .unwrap_or_default();
-        *time_ns.entry(group).or_default() += sync.duration_ns() as f64;
-    }
-    let all_ns: f64 = time_ns.values().sum();
+    let sync_time = SyncTime::new(trace, observed);
     let waits = |limit: &&IoLimit| {
-        let inside = time_ns.iter().filter(|(group, _)| is_in(group, &limit.of));
-        let inside_ns: f64 = inside.map(|(_, ns)| ns).sum();
-        let syncs_wait = share(inside_ns, all_ns) >= SYNC_TIME_SHARE_MIN;
+        let syncs_wait = sync_time.share_in(&limit.of) >= SYNC_TIME_SHARE_MIN;
         let commits_wait = account.commit_data_share >= DATA_SHARE_MIN;
         limit.used_share >= limit.by.share_min() && (syncs_wait || commits_wait)
     };
     facts.io_limits.iter().filter(waits).cloned().collect()
+}
+
+/// Returns the limit on processor time that holds up the tasks that sync most, if there is one.
+pub(super) fn throttling(trace: &Trace, observed: &Observed, facts: &Facts) -> Option<CpuLimit> {
+    let throttles = |limit: &&CpuLimit| limit.throttled_share >= STALLED_SHARE_MIN;
+    let limits = facts.cpu_limits.iter().filter(throttles);
+    if facts.cpu_limits.is_empty() {
+        return None;
+    }
+    let sync_time = SyncTime::new(trace, observed);
+    let limits = limits.map(|limit| (sync_time.share_in(&limit.of), limit));
+    let waited_for = limits.filter(|(inside, _)| *inside >= SYNC_TIME_SHARE_MIN);
+    let most = waited_for.max_by(|a, b| a.0.total_cmp(&b.0));
+    most.map(|(_, limit)| limit.clone())
+}
+
+/// Time in syncs by control group, ns.
+struct SyncTime(BTreeMap<String, f64>);
+
+impl SyncTime {
+    fn new(trace: &Trace, observed: &Observed) -> Self {
+        let mut time_ns: BTreeMap<String, f64> = BTreeMap::new();
+        let syncs = trace
+            .each_span()
+            .filter(|span| span.dev == observed.dev && is_sync(span.kind));
+        for sync in syncs {
+            let group = trace
+                .process(sync.tgid, sync.pid)
+                .cgroup
+                .unwrap_or_default();
+            *time_ns.entry(group).or_default() += sync.duration_ns() as f64;
+        }
+        Self(time_ns)
+    }
+
+    /// Returns the share of a group and of those below it.
+    fn share_in(&self, outer: &str) -> f64 {
+        let inside = self.0.iter().filter(|(group, _)| is_in(group, outer));
+        let inside_ns: f64 = inside.map(|(_, ns)| ns).sum();
+        share(inside_ns, self.0.values().sum())
+    }
 }
 
 /// Returns the devices that keep requests, and those whose delay is a part of a sync's time that is
@@ -97,7 +126,7 @@ impl Limiter {
 }
 
 /// Tells whether a group is `outer` or lies below it.
-fn is_in(group: &str, outer: &str) -> bool {
+pub(super) fn is_in(group: &str, outer: &str) -> bool {
     let rest = group.strip_prefix(outer.trim_end_matches('/'));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -35,7 +35,10 @@ use advice::GAIN_MIN;
 pub use advice::Help;
 pub use confidence::{Confidence, Level};
 pub use evidence::{Evidence, Verdict, VerdictKind};
-pub use facts::{BusyArray, DiskWork, Facts, HinderingDevice, IoLimit, Limiter, Luc, Work};
+pub use facts::{
+    Busiest, BusyArray, CpuLimit, DiskWork, Facts, HinderingDevice, IoLimit, Limiter, Luc,
+    ThreadWait, Work,
+};
 pub(crate) use gain::STOCK_ERROR_SHARE_MAX;
 pub use gain::{Gain, Gains};
 pub use glimpse::{Behind, Glimpse, ModuleCounts, glimpse, render_glimpse};
@@ -89,6 +92,8 @@ pub struct Diagnosis {
     pub fast_commits: Option<u64>,
     /// The I/O limit that syncs wait for.
     pub io_limit: Option<IoLimit>,
+    /// The limit on processor time that tasks which sync wait for.
+    pub cpu_limit: Option<CpuLimit>,
     /// Requests that keep the disk busy while syncs wait for it.
     pub disk_work: Vec<DiskWork>,
 }
@@ -133,16 +138,24 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
         .longest
         .map(|sync| trace.process(sync.tgid, sync.pid).name);
     let io_limit = limits::reached(trace, &observed, account, facts);
+    let cpu_limit = limits::throttling(trace, &observed, facts);
     let mut verdicts = kinds::verdicts(&Case {
         slices: &slices,
         gains: &gains,
         unseen: &trace.unseen,
         facts,
         lasting: &lasting,
+        cpu_limit: cpu_limit.as_ref(),
         untimed: &untimed,
         lasting_process: &lasting_process.unwrap_or_default(),
     });
-    verdicts.extend(victims::verdicts(trace, &observed, facts, &verdicts));
+    verdicts.extend(victims::verdicts(
+        trace,
+        &observed,
+        facts,
+        cpu_limit.as_ref(),
+        &verdicts,
+    ));
     // Where nothing costs the whole anything, the verdict on a process is the answer.
     verdicts.sort_by_key(|verdict| !verdict.kind.costs());
     if let (Some(limit), Some(first)) = (&io_limit, verdicts.first_mut()) {
@@ -185,6 +198,7 @@ pub fn diagnose(trace: &Trace, dev: Dev, facts: &Facts) -> Diagnosis {
         untimed,
         fast_commits: facts.fast_commits,
         io_limit,
+        cpu_limit,
         disk_work: disk_work::competing(facts),
     };
     diagnosis.advice = advice::advice(&diagnosis, facts);

@@ -1,8 +1,7 @@
 //! The processes that cause the delays, and those that lose time to them.
 
 use super::account::Account;
-use super::evidence::PART_MIN;
-use super::kinds::BOUND_SHARE_MIN;
+use super::evidence::{BOUND_SHARE_MIN, PART_MIN};
 use super::unseen;
 use crate::blame::{Waiter, told_apart};
 use crate::observed::{Observed, Service, is_sync};

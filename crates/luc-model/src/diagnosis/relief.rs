@@ -41,6 +41,8 @@ impl Relief {
     pub(super) fn of_kinds(kinds: &[VerdictKind], luc: Luc) -> Self {
         if kinds.iter().any(|kind| kind.row().of_luc) && luc != Luc::Steering {
             Self::Luc
+        } else if kinds.contains(&VerdictKind::Processor) {
+            Self::Other
         } else if kinds.contains(&VerdictKind::Device) {
             Self::Device
         } else {

@@ -2,9 +2,10 @@
 //! time; beside it, the delays of a database would be a small share.
 
 use super::evidence::{Case, Verdict};
-use super::facts::Facts;
+use super::facts::{CpuLimit, Facts};
 use super::gain::Gains;
 use super::kinds;
+use super::limits;
 use super::slices::Slices;
 use crate::lasting::LastingSyncs;
 use crate::observed::{Observed, is_sync};
@@ -24,6 +25,7 @@ pub(super) fn verdicts(
     trace: &Trace,
     observed: &Observed,
     facts: &Facts,
+    cpu_limit: Option<&CpuLimit>,
     whole: &[Verdict],
 ) -> Vec<Verdict> {
     let dev = observed.dev;
@@ -56,12 +58,14 @@ pub(super) fn verdicts(
         if slices.whole.account.busiest_thread_share < BUSY_SHARE_MIN {
             continue;
         }
+        let group = process.cgroup.as_deref().unwrap_or_default();
         let verdicts = kinds::verdicts(&Case {
             slices: &slices,
             gains: &Gains::default(),
             unseen: &trace.unseen,
             facts,
             lasting: &LastingSyncs::default(),
+            cpu_limit: cpu_limit.filter(|limit| limits::is_in(group, &limit.of)),
             untimed: &UntimedSyncs::default(),
             lasting_process: "",
         });

@@ -4,7 +4,7 @@ use crate::common::{DEV, MS};
 use crate::{SECOND, facts};
 use luc_control::{Decision, Dev, Input, Reason, Step};
 use luc_model::diagnosis::{
-    Facts, Glimpse, Luc, ModuleCounts, Relief, VerdictKind, glimpse, render_glimpse,
+    Facts, Glimpse, Luc, ModuleCounts, Relief, ThreadWait, VerdictKind, glimpse, render_glimpse,
 };
 use luc_trace::{Event, Record};
 
@@ -117,6 +117,38 @@ fn a_lone_thread_waits_for_its_own_commit() {
     let text = render_glimpse(&got);
     assert_eq!(got.kinds, [VerdictKind::Device], "{text}");
     assert_eq!(got.next_command, None, "{text}");
+}
+
+#[test]
+fn a_lone_thread_whose_journal_waits_for_a_processor() {
+    let lines = commits(500, 1, 20_000);
+    let judged = |waited_share| {
+        let facts = Facts {
+            journal_thread: Some(ThreadWait {
+                pid: 20,
+                waited_share,
+                ran_share: 0.05,
+            }),
+            ..facts()
+        };
+        glimpse(
+            ModuleCounts::from_lines(&lines, DEV),
+            Some(&lines),
+            DEV,
+            &facts,
+        )
+    };
+    let got = judged(0.7);
+    let text = render_glimpse(&got);
+    assert_eq!(got.kinds, [VerdictKind::Processor], "{text}");
+    assert_eq!(got.relief, Relief::Other);
+    assert!(
+        text.contains("waits for a processor for 70% of a commit"),
+        "{text}"
+    );
+    let got = judged(0.3);
+    assert_eq!(got.kinds, [VerdictKind::Device]);
+    assert_eq!(got.relief, Relief::Device);
 }
 
 /// Among several syncs only the latest one's moment is known, so either verdict may be right.

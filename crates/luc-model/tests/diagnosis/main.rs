@@ -9,6 +9,7 @@ mod glimpse;
 mod help;
 mod known;
 mod partial;
+mod processors;
 mod text;
 mod unseen;
 

@@ -16,11 +16,14 @@ use luc_host::io_shares::{self, Delayed, Favour};
 use luc_host::journal::{self, Journal};
 use luc_host::layout::Layouts;
 use luc_host::mapped::{self, Hindrance};
+use luc_host::processor_waits::ProcessorWaits;
 use luc_host::{
-    System, arrays, disk_work, going_on, kernel, preconditions, process, rotation, sysfs, watching,
+    System, arrays, disk_work, going_on, kernel, preconditions, process, processor_waits, rotation,
+    sysfs, watching,
 };
 use luc_model::diagnosis::{
-    BusyArray, DiskWork, Facts, HinderingDevice, IoLimit, Limiter, Luc, Work,
+    Busiest, BusyArray, CpuLimit, DiskWork, Facts, HinderingDevice, IoLimit, Limiter, Luc,
+    ThreadWait, Work,
 };
 use luc_power::meter::{Energy, Meter as EnergyMeter};
 use luc_trace::{Header, Trace};
@@ -146,6 +149,7 @@ impl Examiner {
         let groups = io_limits::groups(system);
         let limits = io_limits::measure(system, &devices, &groups);
         let delayed = io_shares::measure(system, &devices, &groups);
+        let processors = processor_waits::measure(system, &devices, &groups);
         let logs = |device: &Dev| (*device, self.logs.get(device).copied());
         let with_logs: Vec<_> = devices.iter().map(logs).collect();
         let counting = disk_work::count(system, &with_logs);
@@ -180,6 +184,7 @@ impl Examiner {
             }
         };
         let mut disk_work = counting.end(system);
+        let processor_waits = processors.end(system);
         let energy = meter.zip(energy_before);
         let energy = energy.map(|(meter, before)| before.until(&meter.sample()).energy());
         for ((dev, facts), before) in file_systems.iter_mut().zip(fast_before) {
@@ -199,6 +204,7 @@ impl Examiner {
             facts.busy_arrays = busy_arrays(*dev, system);
             let work = disk_work.remove(dev).unwrap_or_default();
             facts.disk_work = work.into_iter().map(competing).collect();
+            for_processors(*dev, &processor_waits, facts);
         }
         Ok(Examined {
             events,
@@ -315,6 +321,27 @@ fn competing(work: disk_work::DiskWork) -> DiskWork {
         bytes_per_s: work.bytes_per_s,
         by: work.by,
     }
+}
+
+/// Adds the waits for processors.
+fn for_processors(dev: Dev, waits: &ProcessorWaits, facts: &mut Facts) {
+    facts.journal_thread = waits.threads.get(&dev).map(|wait| ThreadWait {
+        pid: wait.pid,
+        waited_share: wait.waited_share,
+        ran_share: wait.ran_share,
+    });
+    facts.processors_busy_share = waits.busy_share;
+    facts.busiest = waits.busiest.as_ref().map(|busiest| Busiest {
+        name: busiest.process.name.clone(),
+        cgroup: busiest.process.cgroup.clone(),
+        used_share: busiest.used_share,
+    });
+    let limits = waits.limits.iter().map(|limit| CpuLimit {
+        of: limit.cgroup.clone(),
+        setting: limit.setting.clone(),
+        throttled_share: limit.throttled_share,
+    });
+    facts.cpu_limits = limits.collect();
 }
 
 /// Causes of the waits of syncs that are going on, by thread.

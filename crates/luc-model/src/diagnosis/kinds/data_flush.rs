@@ -1,7 +1,7 @@
 //! Syncs spend most of their time writing data.
 
-use super::{BOUND_SHARE_MIN, Kind, Standing};
-use crate::diagnosis::evidence::{Case, Verdict, VerdictKind};
+use super::{Kind, Standing};
+use crate::diagnosis::evidence::{BOUND_SHARE_MIN, Case, Verdict, VerdictKind};
 use crate::diagnosis::{Diagnosis, words};
 
 pub(super) const KIND: Kind = Kind {

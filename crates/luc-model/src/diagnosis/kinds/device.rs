@@ -1,7 +1,7 @@
 //! Syncs wait for their own commit, which waits for the disk.
 
-use super::{BOUND_SHARE_MIN, Kind, Standing};
-use crate::diagnosis::evidence::{Case, Verdict, VerdictKind};
+use super::{Kind, Standing, processor};
+use crate::diagnosis::evidence::{BOUND_SHARE_MIN, Case, Verdict, VerdictKind};
 use crate::diagnosis::facts::Facts;
 use crate::diagnosis::{Diagnosis, words};
 use luc_trace::Sight;
@@ -57,7 +57,8 @@ fn verdict(case: &Case<'_>) -> Verdict {
 fn holds(case: &Case<'_>) -> bool {
     let (account, table) = (case.account(), &case.slices.whole.table);
     let own_only = table.sync_events == 0 || account.own_only_share >= OWN_ONLY_SHARE_MIN;
-    own_only && account.of_operations(account.own_ns) >= BOUND_SHARE_MIN
+    let bound = account.of_operations(account.own_ns) >= BOUND_SHARE_MIN;
+    own_only && bound && !processor::delays_commits(case)
 }
 
 fn advise(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
@@ -77,7 +78,7 @@ fn advise(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
 
 /// Adds advice that shortens every commit. Two kinds of verdicts use it.
 pub(super) fn shorter_commits(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
-    if diagnosis.io_limit.is_none() {
+    if diagnosis.io_limit.is_none() && !diagnosis.has(VerdictKind::Processor) {
         advice.push(match facts.rotational {
             Some(true) => {
                 "The disk is rotational; an SSD, or a journal on one, shortens every commit.".into()

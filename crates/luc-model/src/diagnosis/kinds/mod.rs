@@ -6,6 +6,7 @@ mod device;
 mod journal;
 mod lasting;
 mod no_pressure;
+pub(super) mod processor;
 mod sync_delays;
 mod unclear;
 mod write_delays;
@@ -16,8 +17,6 @@ use super::facts::Facts;
 use super::{Diagnosis, words};
 use luc_trace::Unseen;
 
-/// Syncs that spend this share of their time on data, or on the disk, are bound by it.
-pub(super) const BOUND_SHARE_MIN: f64 = 0.50;
 /// If no cause reaches its threshold, the largest is named if it takes at least this share.
 const LARGEST_SHARE_MIN: f64 = 0.25;
 
@@ -60,6 +59,7 @@ pub(super) enum Standing {
 pub(super) const KINDS: &[Kind] = &[
     no_pressure::KIND,
     lasting::KIND,
+    processor::KIND,
     journal::KIND,
     data_flush::KIND,
     device::KIND,

@@ -6,8 +6,8 @@
 //! others are presets of `luc-lab disks`.
 
 use super::loads::{
-    BESIDE_OTHERS, BESIDE_READS, CHECKED, CREATE_STORM, DELAYED, DISCARDED, ONE_SYNC, SERVED,
-    UNEQUAL_WEIGHTS, WITHOUT_PATH, WITHOUT_SPACE,
+    BESIDE_BUSY, BESIDE_OTHERS, BESIDE_READS, CHECKED, CREATE_STORM, DELAYED, DISCARDED, ONE_SYNC,
+    SERVED, THROTTLED, UNEQUAL_WEIGHTS, WITHOUT_PATH, WITHOUT_SPACE,
 };
 
 /// One case. The cases of a kernel are grouped by answer.
@@ -400,6 +400,30 @@ pub const CASES: &[Case] = &[
             "device",
             BESIDE_OTHERS,
             "one program after the other syncs, while the other half of the disk is written",
+        )
+    },
+    Case {
+        remedy: "sh in / uses",
+        ..case(
+            "6.12",
+            "processor_busy",
+            "nvme-plp",
+            "processor",
+            BESIDE_BUSY,
+            "four programs compute on one processor: each step of a commit waits for its turn, and the disk takes a tenth of a millisecond",
+        )
+    },
+    Case {
+        settle_s: "1",
+        remedy: "Control group /slow used all of its cpu.max (5000 100000)",
+        undo: "rmdir /sys/fs/cgroup/slow",
+        ..case(
+            "6.12",
+            "processor_throttled",
+            "nvme-plp",
+            "processor",
+            THROTTLED,
+            "the control group that syncs has used its 5 ms when a commit ends, and waits for the rest of the 100",
         )
     },
     Case {

@@ -68,6 +68,17 @@ done
 while :; do dd if=/dev/zero of=/dev/dm-1 bs=64k count=64 oflag=direct conv=notrunc; done 2> /dev/null &
 while :; do echo x >> /mnt/0/f; sync /mnt/0/f; done";
 
+/// Programs that compute on the only processor, beside one that syncs.
+pub const BESIDE_BUSY: &str = "for i in 1 2 3 4; do sh -c 'while :; do :; done' & done
+luc-lab bench create-fsync --threads 2 --seconds 99 /mnt/0";
+
+/// A control group that syncs, and may run for 5 ms in 100.
+pub const THROTTLED: &str = "cd /sys/fs/cgroup
+echo +cpu > cgroup.subtree_control && mkdir -p slow
+echo 5000 100000 > slow/cpu.max
+echo 0 > slow/cgroup.procs
+luc-lab bench create-fsync --threads 2 --seconds 99 /mnt/0";
+
 /// A file system with the mount option discard, on a disk in memory that takes discards, behind
 /// dm-delay, which makes each take 20 ms. Every second file is removed, so a sync discards eight
 /// pieces.
