@@ -64,7 +64,7 @@ fn a_journal_without_a_processor_needs_no_faster_disk() {
     assert!(!got.has(VerdictKind::Device), "{text}");
     assert_eq!(got.relief, Relief::Other, "{text}");
     for told in [
-        "cc1 in /build uses 90% of the processors' busy time: give it less",
+        "cc1 in /build uses 90% of the processors' busy time: lower its weight",
         "`renice -n -20 -p 20`",
         "The journal's thread waits for a processor for 9",
     ] {
@@ -93,7 +93,7 @@ fn who_syncs_is_not_told_to_make_room_for_itself() {
     assert!(own.contains("and syncs, too: it needs more"), "{own}");
     let other = advice(Some(busiest("app", "/other", 0.6)));
     assert!(other.contains("app in /other uses 60%"), "{other}");
-    assert!(other.contains("give it less"), "{other}");
+    assert!(other.contains("lower its weight"), "{other}");
     for nobody in [None, Some(busiest("cc1", "/build", 0.1))] {
         let advice = advice(nobody);
         assert!(advice.contains("take load off them"), "{advice}");
@@ -125,6 +125,14 @@ fn tasks_that_come_back_late_wait_for_a_processor_if_none_is_free() {
     assert!(got.advice[0].starts_with(raise), "{text}");
     // It is unknown how long the journal's thread waited.
     assert!(!text.contains("journal's thread"), "{text}");
+    // The journal's thread has no processor either.
+    let both = Facts {
+        cpu_limits: vec![limit("/low", 0.9)],
+        ..waiting(0.9)
+    };
+    let advice = judge(100 * MS, &both).advice.join(" ");
+    assert!(advice.contains(raise), "{advice}");
+    assert!(advice.contains("cc1 in /build"), "{advice}");
     let got = late(Vec::new(), Some(0.95));
     assert_eq!(got.verdicts[0].kind, VerdictKind::Processor, "{got:?}");
     assert!(got.advice[0].starts_with("cc1 in /build"), "{got:?}");

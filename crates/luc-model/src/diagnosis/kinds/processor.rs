@@ -111,9 +111,14 @@ fn verdict(case: &Case<'_>) -> Verdict {
 }
 
 fn advise(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
+    let mut verdicts = diagnosis.verdicts.iter();
+    let waited_share = verdicts.find_map(|verdict| verdict.number(THREAD_WAITS));
+    let waits = waited_share.is_some_and(|share| share >= BOUND_SHARE_MIN);
     if let Some(limit) = &diagnosis.cpu_limit {
         advice.push(limit.advice());
-        return;
+        if !waits {
+            return;
+        }
     }
     let busiest = facts.busiest.as_ref();
     let busiest = busiest.filter(|busiest| busiest.used_share >= BUSIEST_SHARE_MIN);
@@ -121,9 +126,6 @@ fn advise(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
         || "The processors are busy: take load off them, or add some.".into(),
         |busiest| busiest.advice(diagnosis.processes.causes.first()),
     ));
-    let mut verdicts = diagnosis.verdicts.iter();
-    let waited_share = verdicts.find_map(|verdict| verdict.number(THREAD_WAITS));
-    let waits = waited_share.is_some_and(|share| share >= BOUND_SHARE_MIN);
     if let Some(thread) = facts.journal_thread.filter(|_| waits) {
         advice.push(format!(
             "`renice -n -20 -p {}` lets the journal's thread go first, until the file system is \
@@ -145,7 +147,7 @@ impl Busiest {
         if syncer.is_some_and(|syncer| (&syncer.name, &syncer.cgroup) == (name, cgroup)) {
             return format!("{uses}, and syncs, too: it needs more processors, or less work.");
         }
-        format!("{uses}: give it less of it (nice, cpu.weight), or another machine.")
+        format!("{uses}: lower its weight (nice, cpu.weight), or move it to another machine.")
     }
 }
 
