@@ -1,8 +1,8 @@
 //! Writes take long without waiting for a commit.
 
-use super::{BOUND_SHARE_MIN, Kind, Standing};
+use super::{Kind, Standing};
 use crate::diagnosis::account::Account;
-use crate::diagnosis::evidence::{Case, Verdict, VerdictKind};
+use crate::diagnosis::evidence::{BOUND_SHARE_MIN, Case, Verdict, VerdictKind};
 
 pub(super) const KIND: Kind = Kind {
     of: VerdictKind::Toy,
