@@ -410,7 +410,7 @@ pub const CASES: &[Case] = &[
             "nvme-plp",
             "processor",
             BESIDE_BUSY,
-            "four programs compute on one processor: each step of a commit waits for its turn, and the disk takes a tenth of a millisecond",
+            "two programs compute on one processor: each step of a commit waits for its turn, and the disk takes a tenth of a millisecond",
         )
     },
     Case {

@@ -69,7 +69,7 @@ while :; do dd if=/dev/zero of=/dev/dm-1 bs=64k count=64 oflag=direct conv=notru
 while :; do echo x >> /mnt/0/f; sync /mnt/0/f; done";
 
 /// Programs that compute on the only processor, beside one that syncs.
-pub const BESIDE_BUSY: &str = "for i in 1 2 3 4; do sh -c 'while :; do :; done' & done
+pub const BESIDE_BUSY: &str = "for i in 1 2; do sh -c 'while :; do :; done' & done
 luc-lab bench create-fsync --threads 2 --seconds 99 /mnt/0";
 
 /// A control group that syncs, and may run for 5 ms in 100.
