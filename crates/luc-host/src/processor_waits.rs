@@ -43,7 +43,7 @@ pub struct CpuLimit {
 }
 
 /// Waits for processors since the start.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ProcessorWaits {
     pub threads: BTreeMap<Dev, ThreadWait>,
     /// The share of the processors' time in which they were busy.

@@ -47,10 +47,8 @@ fn of_groups(trace: &Trace, observed: &Observed, account: &Account, facts: &Fact
 /// Returns the limit on processor time that holds up the tasks that sync most, if there is one.
 pub(super) fn throttling(trace: &Trace, observed: &Observed, facts: &Facts) -> Option<CpuLimit> {
     let throttles = |limit: &&CpuLimit| limit.throttled_share >= STALLED_SHARE_MIN;
-    let limits = facts.cpu_limits.iter().filter(throttles);
-    if facts.cpu_limits.is_empty() {
-        return None;
-    }
+    let mut limits = facts.cpu_limits.iter().filter(throttles).peekable();
+    limits.peek()?;
     let sync_time = SyncTime::new(trace, observed);
     let limits = limits.map(|limit| (sync_time.share_in(&limit.of), limit));
     let waited_for = limits.filter(|(inside, _)| *inside >= SYNC_TIME_SHARE_MIN);

@@ -58,11 +58,15 @@ fn line(time_ns: i64, event: Event) -> Record {
 }
 
 fn judged(lines: &[Record]) -> Glimpse {
+    judged_with(lines, &facts())
+}
+
+fn judged_with(lines: &[Record], facts: &Facts) -> Glimpse {
     glimpse(
         ModuleCounts::from_lines(lines, DEV),
         Some(lines),
         DEV,
-        &facts(),
+        facts,
     )
 }
 
@@ -131,12 +135,7 @@ fn a_lone_thread_whose_journal_waits_for_a_processor() {
             }),
             ..facts()
         };
-        glimpse(
-            ModuleCounts::from_lines(&lines, DEV),
-            Some(&lines),
-            DEV,
-            &facts,
-        )
+        judged_with(&lines, &facts)
     };
     let got = judged(0.7);
     let text = render_glimpse(&got);
@@ -301,12 +300,7 @@ fn fast_commits_are_no_quiet() {
             fast_commits,
             ..facts()
         };
-        glimpse(
-            ModuleCounts::from_lines(&lines, DEV),
-            Some(&lines),
-            DEV,
-            &facts,
-        )
+        judged_with(&lines, &facts)
     };
     let quiet = judged(Some(false), Some(0));
     assert_eq!(quiet.kinds, [VerdictKind::NoPressure]);

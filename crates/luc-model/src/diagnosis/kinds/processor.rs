@@ -8,6 +8,7 @@ use crate::diagnosis::processes::Syncer;
 use crate::diagnosis::slices::Estimate;
 use crate::diagnosis::{Diagnosis, words};
 use crate::stats::share;
+use luc_trace::Process;
 
 /// Processes that use less of the processors' busy time are not worth naming.
 const BUSIEST_SHARE_MIN: f64 = 0.25;
@@ -138,13 +139,13 @@ fn advise(diagnosis: &Diagnosis, facts: &Facts, advice: &mut Vec<String>) {
 impl Busiest {
     /// `syncer` is the process whose syncs take most time.
     fn advice(&self, syncer: Option<&Syncer>) -> String {
-        let (name, cgroup) = (&self.name, &self.cgroup);
+        let process = Process {
+            name: self.name.clone(),
+            cgroup: self.cgroup.clone(),
+        };
         let shown = words::share(self.used_share);
-        let place = cgroup
-            .as_ref()
-            .map_or_else(String::new, |of| format!(" in {of}"));
-        let uses = format!("{name}{place} uses {shown} of the processors' busy time");
-        if syncer.is_some_and(|syncer| (&syncer.name, &syncer.cgroup) == (name, cgroup)) {
+        let uses = format!("{process} uses {shown} of the processors' busy time");
+        if syncer.is_some_and(|it| (&it.name, &it.cgroup) == (&process.name, &process.cgroup)) {
             return format!("{uses}, and syncs, too: it needs more processors, or less work.");
         }
         format!("{uses}: lower its weight (nice, cpu.weight), or move it to another machine.")
